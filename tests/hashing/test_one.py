@@ -90,25 +90,18 @@ def run(losses, tol=1e-4):
     return V, history.tolist(), steps
 
 
-def test_loop_stops_at_a_small_change():
-    assert run([2.0, 1.0, 0.99999, 0.5])[1] == [2.0, 1.0, 0.99999]
-
-
-def test_a_large_rise_does_not_pass_for_convergence():
-    """The printed test (Q_{t-1} - Q_t)/Q_t < eps holds for every rise: it would stop here with the worse columns."""
-    V, history, _ = run([2.0, 1.0, 1.5, 0.5])
-    assert (V[0], history) == (4, [2.0, 1.0, 1.0, 0.5])
-
-
-def test_the_columns_of_the_least_loss_are_kept():
-    for later in ([1.00001, 0.5], [1.5, 1.2]):  # a rise within the tolerance ends the loop
-        V, history, _ = run([2.0, 1.0, *later])
-        assert (V[0], history[:3]) == (2, [2.0, 1.0, 1.0])
-
-
-def test_callback_sees_every_iteration():
-    steps = run([3.0, 2.0, 1.0])[2]
-    assert steps == [(i, {"objective": loss, "total": 3}) for i, loss in enumerate([3.0, 2.0, 1.0], start=1)]
+def test_the_loop_stops_at_a_small_change_and_keeps_the_columns_of_the_least_loss():
+    """The printed test (Q_{t-1} - Q_t)/Q_t < eps holds for every rise: it would stop at 1.5 with the worse columns."""
+    for losses, columns, expected in (
+        ([2.0, 1.0, 0.99999, 0.5], 3, [2.0, 1.0, 0.99999]),
+        ([2.0, 1.0, 1.5, 0.5], 4, [2.0, 1.0, 1.0, 0.5]),
+        ([2.0, 1.0, 1.00001, 0.5], 2, [2.0, 1.0, 1.0]),  # a rise within the tolerance ends the loop
+        ([2.0, 1.0, 1.5, 1.2], 2, [2.0, 1.0, 1.0, 1.0]),
+    ):
+        V, history, steps = run(losses)
+        assert (V[0], history) == (columns, expected), losses
+        reported = [(i, {"objective": loss, "total": len(losses)}) for i, loss in enumerate(expected, start=1)]
+        assert steps == reported, losses
 
 
 def test_unknown_solver_is_named(digits):

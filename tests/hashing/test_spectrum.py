@@ -23,26 +23,14 @@ def test_axes_are_those_of_the_svd(rng, shape, dtype):
     np.testing.assert_allclose(spectrum.axes.T @ spectrum.axes, np.eye(rank), atol=1e-12)
 
 
-@each("dtype", [np.float32, np.float64])
-def test_rank_of_products_of_thin_matrices(rng, dtype):
-    X = (rng.standard_normal((300, 7)) @ rng.standard_normal((7, 40))).astype(dtype)
-    assert principal_axes(lambda: [X]).rank == 7
-
-
-def test_features_a_thousand_times_smaller_count(rng):
-    X = (rng.standard_normal((500, 6)) * [1e3, 1e3, 1, 1, 0.1, 0.1]).astype(np.float32)
-    assert principal_axes(lambda: [X]).rank == 6
-
-
-def test_a_small_spread_around_a_large_mean_counts(rng):
-    """Rounding leaves (|mean| 8 eps)^2 = 3e-18 here; a variance of 1e-12 is data."""
-    X = 1e6 + 1e-6 * rng.standard_normal((500, 3))
-    assert principal_axes(lambda: [X]).rank == 3
-
-
-@each("value", [0.0, 0.1, 1e6])
-def test_constant_data_have_rank_zero(value):
-    assert principal_axes(lambda: [np.full((20, 4), value, np.float32)]).rank == 0
+def test_the_rank_counts_what_is_more_than_rounding(rng):
+    """Around a mean of 1e6 rounding leaves (|mean| 8 eps)^2 = 3e-18; a variance of 1e-12 is data."""
+    thin = rng.standard_normal((300, 7)) @ rng.standard_normal((7, 40))
+    small = (rng.standard_normal((500, 6)) * [1e3, 1e3, 1, 1, 0.1, 0.1]).astype(np.float32)
+    constant = [(np.full((20, 4), value, np.float32), 0) for value in (0.0, 0.1, 1e6)]
+    far = 1e6 + 1e-6 * rng.standard_normal((500, 3))
+    for X, rank in ((thin, 7), (thin.astype(np.float32), 7), (small, 6), (far, 3), *constant):
+        assert principal_axes(lambda X=X: [X]).rank == rank, X
 
 
 def test_scale_uses_the_covariance_not_the_sum_of_squares(rng):

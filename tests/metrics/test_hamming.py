@@ -98,30 +98,22 @@ def test_spherical_distance_orders_by_xor_over_and(rng):
         np.testing.assert_array_equal(histograms.relevant[i][histograms.total[i] > 0], hits)
 
 
+ONE, TWO, WIDE = (np.zeros(shape, np.uint8) for shape in ((1, 1), (2, 1), (2, 2)))
+
+
 @each(
-    ("arguments", "error", "message"),
+    ("call", "error", "message"),
     [
-        ((np.zeros((2, 1)), np.zeros((2, 1), np.uint8), [0, 0], [0, 0]), TypeError, "queries has dtype float64"),
-        ((np.zeros((2, 1), np.uint8), np.zeros((2, 2), np.uint8), [0, 0], [0, 0]), ValueError, "equal width"),
-        ((np.zeros((2, 1), np.uint8), np.zeros((2, 1), np.uint8)), ValueError, "give both, or neighbours"),
-        ((np.zeros((2, 1), np.uint8), np.zeros((2, 1), np.uint8), [0], [0, 0]), ValueError, "query_labels has shape"),
+        (lambda: hamming_histograms(np.zeros((2, 1)), TWO, [0, 0], [0, 0]), TypeError, "queries has dtype float64"),
+        (lambda: hamming_histograms(TWO, WIDE, [0, 0], [0, 0]), ValueError, "equal width"),
+        (lambda: hamming_histograms(TWO, TWO), ValueError, "give both, or neighbours"),
+        (lambda: hamming_histograms(TWO, TWO, [0], [0, 0]), ValueError, "query_labels has shape"),
+        (lambda: hamming_histograms(ONE, TWO, neighbours=[[0, 9]]), ValueError, "within 0..1"),
+        (lambda: hamming_histograms(ONE, TWO, neighbours=[[0.5]]), ValueError, "must be integers"),
+        (lambda: hamming_histograms(ONE, ONE, [0], [0]).precision_within(-1), ValueError, "radius is -1"),
+        (lambda: hamming_histograms(ONE, ONE, [0], [0]).precision_at(0), ValueError, "k is 0"),
     ],
 )
-def test_bad_input_is_named(arguments, error, message):
+def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
-        hamming_histograms(*arguments)
-
-
-@each(("neighbours", "message"), [([[0, 9]], "within 0..1"), ([[0.5]], "must be integers")])
-def test_bad_neighbours_are_named(neighbours, message):
-    codes = np.zeros((2, 1), np.uint8)
-    with pytest.raises(ValueError, match=message):
-        hamming_histograms(codes[:1], codes, neighbours=neighbours)
-
-
-def test_negative_radius_and_zero_k_are_refused():
-    histograms = hamming_histograms(np.zeros((1, 1), np.uint8), np.zeros((1, 1), np.uint8), [0], [0])
-    with pytest.raises(ValueError, match="radius is -1"):
-        histograms.precision_within(-1)
-    with pytest.raises(ValueError, match="k is 0"):
-        histograms.precision_at(0)
+        call()

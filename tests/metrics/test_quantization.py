@@ -6,12 +6,9 @@ import pytest
 from nearkin import metrics
 
 
-def test_distortion_by_hand() -> None:
+def test_distortion_by_hand_summed_in_double(rng: np.random.Generator) -> None:
     X = np.array([[0.0, 0.0], [1.0, 1.0]])
     assert metrics.distortion(X, X + np.array([3, 4])) == pytest.approx(25)
-
-
-def test_distortion_is_summed_in_double(rng: np.random.Generator) -> None:
     X = rng.normal(size=(9000, 3)).astype(np.float32)
     Y = X + np.float32(1e-3)
     exact = np.square(X.astype(np.float64) - Y).sum(axis=1).mean()

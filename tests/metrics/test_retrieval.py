@@ -39,24 +39,15 @@ def by_label(ranked: object, labels: object) -> float:
     return float(metrics.average_precision(metrics.label_relevance(ranked, labels)).mean())
 
 
-def test_recall_by_hand() -> None:
+def test_measures_by_hand() -> None:
+    """An empty place is a miss."""
     assert metrics.recall(RETRIEVED, RELEVANT) == pytest.approx((2 / 3 + 1) / 2)
     assert metrics.recall(RETRIEVED, RELEVANT, k=2) == pytest.approx((1 / 3 + 0) / 2)
-
-
-def test_the_two_recalls_at_k_differ() -> None:
-    neighbors = np.array([[1, 2, 3], [4, 5, 6]])
-    retrieved = np.array([[3, 2, 9], [5, 4, 6]])
-    assert metrics.recall(retrieved, neighbors, k=2, n_relevant=1) == pytest.approx(1 / 2)  # 1 is missed, 4 is found
-    assert metrics.recall_k_at_k(retrieved, neighbors, k=2) == pytest.approx((1 / 2 + 2 / 2) / 2)
-
-
-def test_precision_counts_empty_places_as_misses() -> None:
     assert metrics.precision(RETRIEVED, RELEVANT, k=2) == pytest.approx((1 / 2 + 0) / 2)
     assert metrics.precision([[1, -1]], [[1, 2]], k=4) == pytest.approx(1 / 4)
-
-
-def test_average_precision_by_hand() -> None:
+    neighbors, retrieved = np.array([[1, 2, 3], [4, 5, 6]]), np.array([[3, 2, 9], [5, 4, 6]])
+    assert metrics.recall(retrieved, neighbors, k=2, n_relevant=1) == pytest.approx(1 / 2)  # 1 is missed, 4 is found
+    assert metrics.recall_k_at_k(retrieved, neighbors, k=2) == pytest.approx((1 / 2 + 2 / 2) / 2)
     hits = np.array([[1, 0, 1, 0], [0, 0, 0, 0]], dtype=bool)
     assert metrics.average_precision(hits) == pytest.approx([(1 / 1 + 2 / 3) / 2, 0])
     assert metrics.average_precision(hits, n_relevant=4) == pytest.approx([(1 / 1 + 2 / 3) / 4, 0])

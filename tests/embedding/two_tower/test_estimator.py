@@ -123,7 +123,7 @@ def test_pairs_of_another_record_are_matched_by_their_ids(parts: Parts, fitted: 
         fitted.evaluate(alone(parts.test, add=1))
     with pytest.raises(ValueError, match="no pair but those of fit"):
         fitted.evaluate(parts.train)
-    model = nk.TwoTower(2, loss="all-pairs", solver=nk.embedding.Adam(max_iter=3), random_state=0)
+    model = nk.TwoTower(2, loss="all-pairs", solver=nk.embedding.Adam(max_iter=3), regularization=0.02, random_state=0)
     fits = [model.fit(parts.train, validation=held).left_embeddings_ for held in (parts.valid, alone(parts.valid))]
     np.testing.assert_array_equal(*fits)
 
@@ -138,7 +138,9 @@ def test_bad_data_and_calls_are_named(parts: Parts, fitted: nk.TwoTower) -> None
     with pytest.raises(TypeError, match="left has ids of type bool and left_ids of int64"):
         fitted.recommend(np.arange(300) < 2)  # a mask is no list of ids
     with pytest.raises(ValueError, match="fitted without features on this side"):
-        nk.TwoTower(4, random_state=0).fit(bare(parts.train)).transform_left(np.ones((2, 16)))
+        nk.TwoTower(4, loss="all-pairs", regularization=0.1, random_state=0).fit(bare(parts.train)).transform_left(
+            np.ones((2, 16))
+        )
 
 
 @each("kind", [np.float32, np.float64, np.int64])

@@ -66,7 +66,9 @@ def test_the_mean_over_cells_is_the_whole(rng: np.random.Generator, grid: int, l
 def test_records_have_the_distortion_of_an_index() -> None:
     pairs = nk.Interactions.from_pairs(*sp.random(40, 30, density=0.3, random_state=0).nonzero())
     solver = SubBlocks(max_iter=2, grid=2)
-    model = nk.TwoTower(4, solver=solver, index=IndexingLayer(4, 2, 8, random_state=0), random_state=0).fit(pairs)
+    model = nk.TwoTower(
+        4, solver=solver, index=IndexingLayer(4, 2, 8, random_state=0), regularization=0.1, random_state=0
+    ).fit(pairs)
     assert np.isfinite([record["distortion"] for record in model.history_]).all()
 
 

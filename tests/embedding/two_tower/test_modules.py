@@ -43,7 +43,7 @@ def tower() -> nn.Module:
 def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solver: object, tmp_path: Path) -> None:
     left = tower()
     before = [p.clone() for p in left.parameters()]
-    model = nk.TwoTower(6, left=left, right=tower(), solver=solver, random_state=0)
+    model = nk.TwoTower(6, left=left, right=tower(), solver=solver, regularization=0.002, random_state=0)
     model.fit(parts.train, validation=parts.valid)
     assert model.history_[-1]["objective"] < 0.95 * model.history_[0]["objective"]
     assert all(torch.equal(a, b) for a, b in zip(before, left.parameters(), strict=True)), (
@@ -105,7 +105,7 @@ def test_the_right_side_is_trained_through_an_index(parts: nk.data.Parts, way: d
     index = Rounding(0.25)
     found = {}
     for weight in (0.0, 10.0):
-        model = nk.TwoTower(6, index=Indexed(index, weight), random_state=0, **way)
+        model = nk.TwoTower(6, index=Indexed(index, weight), regularization=0.02, random_state=0, **way)
         model.fit(parts.train)
         found[weight] = float(Rounding(0.25)(torch.from_numpy(model.right_embeddings_))[1])
     assert index.calls == 0, "the given module is copied"
@@ -115,7 +115,9 @@ def test_the_right_side_is_trained_through_an_index(parts: nk.data.Parts, way: d
 
 def test_a_weighed_index_is_read_back_where_it_is_given_again(parts: nk.data.Parts, tmp_path: Path) -> None:
     """Without the module, which is never written, there is nothing to weigh."""
-    model = nk.TwoTower(6, index=Indexed(Rounding(0.25), 2.5), solver=Auto(max_iter=2), random_state=0).fit(parts.train)
+    model = nk.TwoTower(
+        6, index=Indexed(Rounding(0.25), 2.5), solver=Auto(max_iter=2), regularization=0.02, random_state=0
+    ).fit(parts.train)
     model.save(tmp_path / "m")
     again = Rounding(0.25)
     loaded = nk.TwoTower.load(tmp_path / "m", index=again)

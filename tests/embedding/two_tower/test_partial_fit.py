@@ -66,7 +66,8 @@ def test_pairs_ids_weights_and_features_are_joined() -> None:
 
 
 def test_an_unfitted_model_is_fitted() -> None:
-    one, other = nk.TwoTower(4, random_state=0).partial_fit(PAIRS), nk.TwoTower(4, random_state=0).fit(PAIRS)
+    made = {"loss": "all-pairs", "regularization": 0.02, "random_state": 0}
+    one, other = nk.TwoTower(4, **made).partial_fit(PAIRS), nk.TwoTower(4, **made).fit(PAIRS)
     np.testing.assert_array_equal(one.left_embeddings_, other.left_embeddings_)
 
 
@@ -107,6 +108,8 @@ def test_what_cannot_be_joined_is_said(tmp_path: Path) -> None:
     featured.save(tmp_path / "m")
     with pytest.raises(ValueError, match="a model that was loaded from a folder has kept none"):
         nk.TwoTower.load(tmp_path / "m").partial_fit(PLANTED)
-    numbered = nk.TwoTower(4, left=torch.nn.Embedding(300, 4), solver=Adam(max_iter=1), random_state=0).fit(PAIRS)
+    numbered = nk.TwoTower(
+        4, left=torch.nn.Embedding(300, 4), solver=Adam(max_iter=1), regularization=0.02, random_state=0
+    ).fit(PAIRS)
     with pytest.raises(ValueError, match="called with row numbers cannot take more rows"):
         numbered.partial_fit(PAIRS)

@@ -153,5 +153,5 @@ def test_a_joint_fit_too_short_to_start_its_index_is_refused() -> None:
 def test_the_given_module_is_not_trained() -> None:
     index = IndexingLayer(4, 2, 4, buffer_size=16)
     before = {name: value.clone() for name, value in index.state_dict().items()}
-    nk.TwoTower(4, index=Indexed(index, 2.0), solver=Adam(max_iter=2), random_state=0).fit(PLAIN)
+    nk.TwoTower(4, index=Indexed(index, 2.0), solver=Adam(max_iter=2), regularization=0.02, random_state=0).fit(PLAIN)
     assert all(torch.equal(value, before[name]) for name, value in index.state_dict().items())
