@@ -3,8 +3,9 @@
     python -m benchmarks two_tower by_time
 
 The latest tenth of the pairs is the test, of which users with a history count; the tenth before it chooses the rivals'
-settings, and is then fitted too. Logs: ml100k (ratings from 4), and two drawn here over 2,000 users and 1,500 items
-that appear one after another and go out of fashion, one with users whose taste turns.
+settings, and is then fitted too. Logs: ml100k (ratings from 4), lastfm2k (a user's first tag of an artist, by its day,
+from user_taggedartists.dat of HetRec 2011), and two drawn here over 2,000 users and 1,500 items that appear one after
+another and go out of fashion, one with users whose taste turns.
 """
 
 from argparse import Namespace
@@ -49,6 +50,10 @@ class OverTime(Setup):
     def log(self, seed: int) -> nk.Interactions:
         if self.name in TURNS:
             return drawn_log(TURNS[self.name], seed, EVENTS // 10 if self.quick else EVENTS)
+        if self.name == "lastfm2k":
+            table = np.loadtxt(self.folder / "user_taggedartists.dat", int, skiprows=1)
+            table = table[table[:, 5] > 2004]  # some days are decades before the site
+            return nk.Interactions.from_pairs(*table.T[:2], timestamps=table[:, 3:] @ (1, 31, 372), duplicates="max")
         return nk.read_interactions(self.folder / f"{self.name}.npz", min_weight=4)
 
     def read(self, seed: int) -> Parts:
@@ -90,4 +95,4 @@ def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
 
 
 def main() -> None:
-    command(__doc__, jobs, {}, sets=("ml100k", *TURNS), ways="", seeds=3)
+    command(__doc__, jobs, {}, sets=("ml100k", "lastfm2k", *TURNS), ways="", seeds=3)

@@ -11,7 +11,7 @@ from nearkin.records import Interactions
 
 MOST = 5000  # rights whose (n, n) matrix EASE inverts
 EASE_RIDGES = (30.0, 100.0, 300.0, 1000.0)
-SPARSE_RIDGES = (3.0, 10.0, 30.0, 100.0)
+SPARSE_RIDGES = (3.0, 10.0, 30.0, 100.0, 300.0)
 BLOCK = 512  # lefts ranked at a time
 
 
