@@ -29,6 +29,7 @@ from tests.processes import FORKSERVER
 STEPS, RANKS = 2, 2
 SHAPES = {"square": (6, 6), "batch": (2, 6, 3), "wide": (3, 7), "convolution": (4, 2, 3, 3)}
 KINDS = (("momentum", torch.float64), ("adam", torch.float32), ("momentum", torch.bfloat16))
+NAMES = {kind: [*OPTIMIZERS][number :: len(KINDS)] for number, kind in enumerate(KINDS)}  # in turn
 NEAR = {torch.float64: 1e-9, torch.float32: 1e-3, torch.bfloat16: 3e-2}  # gradients are summed in another order
 ON = {torch.float64: 2e-11, torch.float32: 4e-5, torch.bfloat16: 1e-2}
 
@@ -39,9 +40,9 @@ class Points(nn.Module):
     The loss is half the squared distance to the targets. One network for all, so that gradients meet once a step.
     """
 
-    def __init__(self, dtype: torch.dtype) -> None:
+    def __init__(self, dtype: torch.dtype, names: list[str]) -> None:
         super().__init__()
-        self.of = nn.ModuleList(nn.ParameterDict(starts(dtype)) for _ in OPTIMIZERS)
+        self.of = nn.ModuleList(nn.ParameterDict(starts(dtype)) for _ in names)
 
     def forward(self, targets: list[Tensor]) -> Tensor:
         pairs = [(one[name], target) for one in self.of for name, target in zip(SHAPES, targets, strict=True)]
@@ -69,8 +70,9 @@ def optimizer_of(points: nn.Module, name: str, moments: str) -> Any:
 
 def trained(moments: str, dtype: torch.dtype, rank: int | None) -> dict[str, dict[str, Tensor]]:
     """Every optimizer's points after a few steps under a schedule: of one rank, or of one process with all the data."""
-    net = Points(dtype)
-    optimizers = [optimizer_of(one, name, moments) for one, name in zip(net.of, OPTIMIZERS, strict=True)]
+    names = NAMES[moments, dtype]
+    net = Points(dtype, names)
+    optimizers = [optimizer_of(one, name, moments) for one, name in zip(net.of, names, strict=True)]
     schedules = [torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS) for optimizer in optimizers]
     model = net if rank is None else DistributedDataParallel(net)
     for step in range(STEPS):
@@ -82,7 +84,7 @@ def trained(moments: str, dtype: torch.dtype, rank: int | None) -> dict[str, dic
             optimizer.step()
             schedule.step()
     points = [{key: value.detach() for key, value in one.named_parameters()} for one in net.of]
-    return dict(zip(OPTIMIZERS, points, strict=True))
+    return dict(zip(names, points, strict=True))
 
 
 def network(how: str | None) -> tuple[nn.Sequential, nn.Module, Any]:
@@ -159,8 +161,7 @@ def ranks(
     return [torch.load(folder / f"{rank}.pt") for rank in range(RANKS)]
 
 
-@each("kind", KINDS)
-@each("name", OPTIMIZERS)
+@each(("kind", "name"), [(kind, name) for kind in KINDS for name in NAMES[kind]])
 def test_two_processes_hold_one_model(name: str, kind: tuple[str, torch.dtype], ranks: Any, alone: Any) -> None:
     first, second = (found[str(kind)][name] for found, _ in ranks)
     dtype = kind[1]

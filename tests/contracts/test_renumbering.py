@@ -137,11 +137,11 @@ def test_recall_by_codes_is_the_mean_over_orders_of_equal_codes(kind: str, own: 
     X, Q, k = X.round() if kind == "copies" else X, X[::10] if own else X[::10] + 1, 10
     lists = {"n_lists": 4} if kind == "lists" else {}
     codes = nk.ITQ(4, random_state=0) if kind == "bits" else nk.ProductQuantizer(2, 4, random_state=0, **lists)
-    exact, alone, rescored = [], [], []
+    codes, exact, alone, rescored = codes.fit(X), [], [], []
     for seed in range(3):
         at = np.random.default_rng(seed).permutation(400) if seed else np.arange(400)
         metric = "hamming" if kind == "bits" else "l2"
-        index = nk.Index.build(X[at], codes.fit(X), ids=at, metric=metric, keep_vectors=True)
+        index = nk.Index.build(X[at], codes, ids=at, metric=metric, keep_vectors=True)
         rows = np.argsort(at)[::10] if own else None
         truth = exact_neighbors(VectorFile("X", array_rows(X[at])), Q, k, own=at, queries_are=rows)
         found = (FullSearch(index, Q, k, times, at[rows] if own else None) for times in (None, 3))

@@ -47,7 +47,7 @@ def test_less_quantization_loss_than_itq(digits, solver):
 
 def test_larger_scale_trades_variance_for_loss(digits):
     """SCQ, section 2.3 and Figure 4."""
-    digits = digits[:600]
+    digits = digits[:400]
     s = nk.OnE(12, random_state=0).fit(digits).scale_
     fitted = [nk.OnE(12, scale=s * factor, random_state=0).fit(digits) for factor in (0.25, 0.5, 1, 2)]
     variance = [one.retained_variance(digits) for one in fitted]

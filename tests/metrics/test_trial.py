@@ -138,12 +138,12 @@ def test_recall_is_the_mean_over_orders_of_rows_that_tie(rng: np.random.Generato
     decoded = {"all equal": 0 * rows, "two values": np.sign(rows), "rounded": (rows / 4).round()}[kind]
     first = HeldOut.of(rows, queries, metric).recall(decoded)
     drawn = []
-    for _ in range(30):
+    for _ in range(15):
         at = rng.permutation(200)
         held = HeldOut.of(rows[at], queries, metric)
         np.testing.assert_allclose(held.recall(decoded[at]), first, atol=1e-9)
         drawn.append(held.truth.recall(nearest_rows(decoded[at], queries, 10, metric)))
-    error = 2 * np.std(drawn, axis=0).mean() / 30**0.5
+    error = 2 * np.std(drawn, axis=0).mean() / 15**0.5
     assert np.mean(drawn) == pytest.approx(first.mean(), abs=error + 1e-9)
 
 

@@ -134,7 +134,7 @@ def test_products_with_random_signs_estimate_the_diagonal(
 def test_every_step_lowers_the_objective(rng: np.random.Generator) -> None:
     for alternating in (True, False):
         solver = GaussNewton(alternating=alternating).begin(pair(rng), AllPairs())
-        values = [solver.step() for _ in range(6)]
+        values = [solver.step() for _ in range(4)]
         assert (np.diff(values) <= 1e-6).all(), values
 
 

@@ -98,7 +98,7 @@ def test_modules_on_a_gpu_train_there_as_on_the_cpu(parts: nk.data.Parts, name: 
     [
         {"solver": Auto(max_iter=6)},
         {"solver": SubBlocks(max_iter=4)},
-        {"loss": "in-batch-softmax", "solver": Adam(max_iter=8, batch_size=128)},
+        {"loss": "in-batch-softmax", "solver": Adam(max_iter=6, batch_size=128)},
     ],
 )
 def test_the_right_side_is_trained_through_an_index(parts: nk.data.Parts, way: dict) -> None:
@@ -132,7 +132,7 @@ def test_labels_and_priors_are_fitted(parts: nk.data.Parts) -> None:
         [0, 0, 1, 1], [0, 1, 0, 1], [2.0, 1.0, 1.0, 2.0], left_ids=range(3), right_ids=range(3)
     )
     loss = AllPairs(labels="weights", prior=3.0, omega=1.0)
-    solver = ALS(max_iter=200, block_size=16)
+    solver = ALS(max_iter=120, block_size=16)
     model = nk.TwoTower(3, loss=loss, regularization=1e-6, solver=solver, random_state=0).fit(pairs)
     Z = model.left_embeddings_ @ model.right_embeddings_.T
     np.testing.assert_allclose(Z, [[2, 1, 3], [1, 2, 3], [3, 3, 3]], atol=0.05)
