@@ -48,7 +48,7 @@ class _Made(NamedTuple):
     means: np.ndarray  # (M, 16, w), the coarse centroids
     numbers: np.ndarray | None  # (M, 256) of the coarse centroids of product codes
     axes: np.ndarray | None  # (d', M w) in front of the scan of sums
-    tried: int  # first rows, which decided `good`
+    tried: int  # rows that decided `good`, without those that went
     good: bool
 
 
@@ -86,13 +86,13 @@ class CoarseScan:
         # FAISS's fast scan divides by the range of its table, and leaves out rows of the lowest inner product
         return scores, positions, np.logical_or((positions < 0).any(axis=1), ~np.isfinite(scores).all(axis=1))
 
-    def cut(self, n_rows: int) -> None:
-        """Leave the first rows, where those behind them change; no thread may search meanwhile."""
+    def cut(self, n_rows: int, gone: int) -> None:
+        """Leave the first rows, where `gone` of those behind them go; no thread may search meanwhile."""
         if self._made is None:
             return
         faiss_index.cut(self._made.scan, n_rows)
         if n_rows < self._made.tried:
-            self._made = self._made._replace(tried=0)
+            self._made = self._made._replace(tried=max(0, self._made.tried - gone))
 
 
 def _following(made: _Made | None, inner: Coded, places: np.ndarray | None) -> _Made:
@@ -100,10 +100,11 @@ def _following(made: _Made | None, inner: Coded, places: np.ndarray | None) -> _
     first = min(inner.ntotal, _TRIED_ROWS)
     if made is None or made.scan.ntotal > inner.ntotal:  # rows were taken out of FAISS's index itself
         made = _merged(inner)
-    if made.tried == first and (made.scan.ntotal == inner.ntotal or not made.good):
+    due = first >= 2 * made.tried  # rows that come one by one do not cause as many trials
+    if not due and (made.scan.ntotal == inner.ntotal or not made.good):
         return made
     made = made._replace(scan=faiss.clone_index(made.scan))
-    if made.tried != first:
+    if due:
         _translate(made, inner, places, first)
         made = made._replace(tried=first, good=_finds(made, inner, places, first))
     if made.good:

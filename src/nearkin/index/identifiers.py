@@ -36,26 +36,15 @@ def unordered(ids: ArrayLike | Set[ArrayLike]) -> ArrayLike:
 
 def given_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     """Ids (n,), maybe none, each once; ValueError or TypeError for others."""
-    none = np.empty(0, np.int64)
-    return join_ids(none, check_ids(ids, n)) if n or np.size(ids) else none  # `np.array([])` has floats
-
-
-def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Both in order; TypeError if one holds strings and the other integers, ValueError for a repeated id."""
-    if len(old) and len(new) and old.dtype.kind != new.dtype.kind:
-        names = {"i": "integers", "U": "strings"}
-        raise TypeError(f"new ids are {names[new.dtype.kind]}, the index has {names[old.dtype.kind]}; use one kind")
-    if len(twice := repeated(new)):
+    if not n and not np.size(ids):
+        return np.empty(0, np.int64)  # `np.array([])` has floats
+    found = check_ids(ids, n)
+    if len(twice := repeated(found)):
         raise ValueError(
             f"{counted(len(twice), 'id occurs', 'ids occur')} more than once, the first is {twice[0].item()!r}; ids "
             "must be unique"
         )
-    if len(old) and len(there := new[np.isin(new, old)]):
-        raise ValueError(
-            f"{counted(len(there), 'id is', 'ids are')} in the index already, the first is {there[0].item()!r}; "
-            "`update` replaces their vectors, `upsert` (nearkin add --upsert) also adds the others"
-        )
-    return np.concatenate([old, new]) if len(old) else new
+    return found
 
 
 def _unreserved(ids: np.ndarray) -> np.ndarray:
@@ -70,27 +59,19 @@ def _none(ids: np.ndarray) -> int | str:
     return -1 if ids.dtype.kind == "i" else ""
 
 
-class NewIds(NamedTuple):
-    """Ids after a change (n,), None where vectors are numbered; sorted positions of the vectors that it takes out; the
-    number of the next vector where vectors are counted with gaps."""
-
-    ids: np.ndarray | None
-    gone: np.ndarray
-    next_id: int | None
-
-
 @dataclass(frozen=True, eq=False)
 class RowIds:
     """The ids of n vectors by position: `ids` (n,), or None for 0, 1, 2, ...; `next_id` is the id of the next vector
-    where vectors are counted with gaps."""
+    where vectors are counted with gaps; `order` (n,) are their positions by id, None where it is not known yet."""
 
     ids: np.ndarray | None
     n: int
     next_id: int | None = None
+    order: np.ndarray | None = None
 
     @cached_property
     def _order(self) -> np.ndarray:
-        return np.argsort(cast(np.ndarray, self.ids), kind="stable")
+        return np.argsort(cast(np.ndarray, self.ids), kind="stable") if self.order is None else self.order
 
     def positions(self, wanted: np.ndarray) -> np.ndarray:
         """Positions of the ids `wanted`, of any shape; -1 for an unknown one."""
@@ -132,36 +113,72 @@ class RowIds:
     def _counted(self) -> bool:
         return self.ids is None or self.next_id is not None
 
-    def with_more(self, ids: ArrayLike | None, m: int) -> NewIds:
+    def with_more(self, ids: ArrayLike | None, m: int) -> "NewIds":
         """The ids after m vectors under `ids` are added; an index without vectors takes names and numbers."""
-        none = np.empty(0, np.int64)
         if self.n and (ids is None) != self._counted:
             if self._counted:
                 raise ValueError("ids is given, but this index counts its vectors; leave it out (--ids, a column)")
             raise ValueError("ids is missing, and this index has ids; give one a vector (--ids FILE, or a column)")
+        none = np.empty(0, np.int64)
         if ids is not None:
-            return NewIds(join_ids(none if self.ids is None else self.ids, _unreserved(check_ids(ids, m))), none, None)
+            return self._changed(self._addable(_unreserved(given_ids(ids, m))), none, None)
         if self.next_id is None:
-            return NewIds(None, none, None)
-        last = self.next_id + m
-        return NewIds(np.concatenate([self._all, np.arange(self.next_id, last)]), none, last)
+            return NewIds(RowIds(None, self.n + m), none)
+        return self._changed(np.arange(self.next_id, self.next_id + m), none, self.next_id + m)
 
-    def with_others(self, ids: np.ndarray, positions: np.ndarray) -> NewIds:
-        """The ids after vectors of `ids` are added and those at `positions` are taken out."""
-        gone = np.sort(positions)
-        if not self.n:
-            return NewIds(ids, gone, None)
-        next_id = (self.n if self.ids is None else self.next_id) if self._counted else None
-        return NewIds(np.delete(np.concatenate([self._all, ids]), gone), gone, next_id)
+    def with_others(self, ids: np.ndarray, positions: np.ndarray) -> "NewIds":
+        """The ids after vectors of `ids`, each once, are added and those at `positions` are taken out."""
+        next_id = (self.n if self.ids is None else self.next_id) if self.n and self._counted else None
+        return self._changed(ids, np.sort(positions), next_id)
 
     def replaced(self, ids: np.ndarray) -> np.ndarray:
-        """Positions of those of `ids` that are there; ValueError or TypeError where the others cannot be added."""
+        """Positions of those of `ids`, each once, that are there; ValueError or TypeError where the others cannot be
+        added."""
         found = self.positions(ids)
-        new = _unreserved(join_ids(self._all[:0], ids)[found < 0])
+        new = _unreserved(ids[found < 0])
         if len(new) and self.n and self._counted:
             raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its vectors; `add` takes no ids")
-        join_ids(self._all, new)
+        self._addable(new)
         return found[found >= 0]
+
+    def _addable(self, new: np.ndarray) -> np.ndarray:
+        """`new` ids unchanged; TypeError if they and these are not all strings or all integers, ValueError for one that
+        is here."""
+        if self.n and len(new) and self._all.dtype.kind != new.dtype.kind:
+            names = {"i": "integers", "U": "strings"}
+            raise TypeError(
+                f"new ids are {names[new.dtype.kind]}, the index has {names[self._all.dtype.kind]}; use one kind"
+            )
+        if len(there := new[self.positions(new) >= 0]):
+            raise ValueError(
+                f"{counted(len(there), 'id is', 'ids are')} in the index already, the first is {there[0].item()!r}; "
+                "`update` replaces their vectors, `upsert` (nearkin add --upsert) also adds the others"
+            )
+        return new
+
+    def _changed(self, new: np.ndarray, gone: np.ndarray, next_id: int | None) -> "NewIds":
+        """These ids without those at sorted positions `gone`, then `new` ones. Their order follows from the order
+        before: sorting a million strings for every change would take a second."""
+        kept, order = np.delete(self._all, gone), None
+        if not len(kept):
+            return NewIds(RowIds(new, len(new), next_id), gone)
+        if self.ids is not None:
+            order = self._order
+            if len(gone):
+                stays = np.ones(self.n, bool)
+                stays[gone] = False
+                order = (np.cumsum(stays) - 1)[order[stays[order]]]
+            by_id = np.argsort(new, kind="stable")
+            order = np.insert(order, np.searchsorted(kept, new[by_id], sorter=order), len(kept) + by_id)
+        ids = np.concatenate([kept, new]) if len(new) else kept
+        return NewIds(RowIds(ids, len(ids), next_id, order), gone)
+
+
+class NewIds(NamedTuple):
+    """The ids after a change, and the sorted positions of the vectors that it takes out."""
+
+    rows: RowIds
+    gone: np.ndarray
 
 
 def named(positions: np.ndarray, ids: np.ndarray | None) -> np.ndarray:

@@ -332,11 +332,13 @@ class Index:
     def _put(self, X: np.ndarray | VectorFile, plan: Callable[[RowIds], NewIds], callback: Callback | None) -> Self:
         """Add rows X (m, d) as `plan` determines, which raises where the index cannot take them."""
         with self._guard.reading():
-            plan(self._rows())  # errors come before the work
+            before = self._rows()
+            after = plan(before)  # errors come before the work
         if len(X):
             codes = self._codes(X, callback or ignore)
             with self._guard.writing(), uninterrupted():
-                self._change(X, codes, plan(self._rows()))  # again: another thread may have changed the index meanwhile
+                now = self._rows()  # another thread may have changed the index meanwhile
+                self._change(X, codes, after if now is before else plan(now))
         return self
 
     def _checked(self, X: ArrayLike | VectorFile) -> np.ndarray | VectorFile:
@@ -566,7 +568,7 @@ class Index:
     def _change(self, X: np.ndarray | VectorFile, codes: np.ndarray, after: NewIds) -> None:
         """Add rows X (m, d), maybe none, under their codes, then take out those of `after`; all or nothing."""
         before, kept, norms = len(self), self.kept, self.norms
-        self._searched.forget(int(after.gone[0]) if len(after.gone) else before)
+        self._searched.forget(int(after.gone[0]) if len(after.gone) else before, len(after.gone))
         # what can fail for want of memory comes first, so that only FAISS's rows must be taken back
         first = not before
         for rows in self._read(X, len(X)) if len(X) and (first or kept is not None or norms is not None) else ():
@@ -584,7 +586,8 @@ class Index:
         except BaseException:
             faiss_index.cut(self.faiss_index, before)
             raise
-        self.ids, self.kept, self.norms, self._next_id = after.ids, kept, norms, after.next_id
+        self.ids, self.kept, self.norms, self._next_id = after.rows.ids, kept, norms, after.rows.next_id
+        self._known = after.rows
 
     def _norms_with(self, X: np.ndarray, norms: Norms | None, first: bool) -> Norms | None:
         """These norms of all rows when rows X (n, d) follow, the `first` ones or others."""

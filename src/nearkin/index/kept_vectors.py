@@ -11,7 +11,7 @@ from nearkin.index.searching import Found, best_of, compared, in_threads, normal
 
 KEPT_TYPES = ("float32", "float16", "int8")  # of kept vectors
 _STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0
-_CHUNK = 65_536  # rows written at a time
+_CHUNK = 65_536  # rows written at a time, and of a block to which others are not joined
 _QUERIES, _RESCORED = 256, 1 << 24  # queries rescored at a time, and numbers of their candidates
 
 
@@ -67,8 +67,11 @@ class KeptVectors:
         order = self.order
         if order is not None:
             order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
-        before = self.blocks if self._stored() else []
-        return KeptVectors([*before, self.stored(X)], order)
+        blocks, last = self.blocks[: None if self._stored() else 0], self.stored(X)
+        # joined: every search goes through all blocks
+        while blocks and isinstance(before := blocks[-1], np.ndarray) and len(before) < min(_CHUNK, 2 * len(last)):
+            blocks, last = blocks[:-1], np.concatenate([before, last])
+        return KeptVectors([*blocks, last], order)
 
     def without(self, positions: np.ndarray) -> "KeptVectors":
         return self.take(np.delete(np.arange(len(self)), positions))

@@ -230,7 +230,7 @@ def read_parts(path: Path) -> Parts:
     try:
         norms = saved_norms(arrays, (n_rows, d)) if NORMS[0] in arrays else None
         if arrays:
-            ids = identifiers.join_ids(np.empty(0, np.int64), identifiers.check_ids(unpack_ids("row", arrays), n_rows))
+            ids = identifiers.given_ids(unpack_ids("row", arrays), n_rows)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         text = f"{path / 'arrays.safetensors'} lacks the ids of the vectors or their norms ({error}); it is damaged"
         raise ValueError(text) from error

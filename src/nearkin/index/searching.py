@@ -284,11 +284,11 @@ class Kept:
             scan = self._scan = Scan(index, coarse[1])
         return scan
 
-    def forget(self, first: int = 0) -> None:
-        """Clear what follows from the rows from `first` on."""
+    def forget(self, first: int = 0, gone: int = 0) -> None:
+        """Clear what follows from the rows from `first` on, of which `gone` are taken out."""
         self._scan = None
         if self._coarse is not None and first:
-            self._coarse[1].cut(first)
+            self._coarse[1].cut(first, gone)
         else:
             self._coarse = None
 

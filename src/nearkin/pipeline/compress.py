@@ -26,7 +26,7 @@ from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, CentroidCodes, Fittable, Remembering, VectorCodes
 from nearkin.data import VectorFile
 from nearkin.index import Index
-from nearkin.index.identifiers import check_ids, join_ids
+from nearkin.index.identifiers import given_ids
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
 from nearkin.metrics.trial import Difference
@@ -87,7 +87,7 @@ def compress_file(
     if queries is not None:
         queries = _usable_queries(queries, quantizer, file.shape[1], metric)
     if ids is not None:
-        ids = join_ids(np.empty(0, np.int64), check_ids(ids, len(file)))
+        ids = given_ids(ids, len(file))
     if isinstance(quantizer, BestCode):  # it depends on the share of the index's rows that it learns from
         if group.size > 1:
             raise ValueError("method is 'best', which is for one process; leave torchrun out, or take --method product")

@@ -15,7 +15,7 @@ from nearkin._storage import check_target, replacing_folder
 from nearkin._types import Fields, Record
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import write_table
-from nearkin.index.identifiers import check_ids, join_ids
+from nearkin.index.identifiers import given_ids
 from nearkin.pipeline.inputs import GivenVectors, find_ids, places_of
 from nearkin.pipeline.run import RUN, Steps, write_record
 
@@ -51,7 +51,7 @@ def make_ids(
     a folder that may not be written.
     """
     steps = steps or Steps()
-    names = np.arange(len(file)) if items is None else join_ids(np.empty(0, np.int64), check_ids(items, len(file)))
+    names = np.arange(len(file)) if items is None else given_ids(items, len(file))
     if titles is not None and len(titles) != len(names):
         raise ValueError(
             f"texts has {counted(len(titles), 'line')} and there are {counted(len(names), 'item')}; give one for each"
