@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin.statistics import AbstractSums, CellSums, RowMean, block_rows, row_mean, squared_norm
+from tests.covering import each
 
 
 def means(X: np.ndarray, cells: np.ndarray) -> list[np.ndarray]:
@@ -35,7 +36,7 @@ def rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rng.normal(size=(50, 3)), rng.normal(size=(50, 2)), codes
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@each("name", RECORDS)
 def test_parts_merge_to_the_whole(name: str, rows: tuple) -> None:
     make, truth = RECORDS[name]
     for cuts in ((), (20,), (0, 1, 49), (7, 7, 30)):
@@ -47,7 +48,7 @@ def test_parts_merge_to_the_whole(name: str, rows: tuple) -> None:
             np.testing.assert_allclose(found.finalize(), truth(*rows), rtol=1e-12, atol=1e-12, err_msg=f"{cuts}")
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@each("name", RECORDS)
 def test_no_row_gives_zeros_and_one_row_itself(name: str, rows: tuple) -> None:
     make, truth = RECORDS[name]
     assert not np.any(make().finalize())

@@ -11,6 +11,7 @@ import nearkin as nk
 from nearkin._storage.manifest import write_manifest
 from nearkin.export import BatchEncoder
 from nearkin.index import Index
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def test_ray_data_maps_batches(model, bits, X) -> None:
     np.testing.assert_array_equal([row["codes"] for row in found], bits.quantizer.encode(X[:300]))
 
 
-@pytest.mark.parametrize("kind", ["exact", "embedding"])
+@each("kind", ["exact", "embedding"])
 def test_a_model_without_codes(kind, X, tmp_path) -> None:
     if kind == "exact":
         Index.build(X).save(tmp_path / "model")

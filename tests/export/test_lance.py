@@ -9,6 +9,7 @@ import nearkin as nk
 from nearkin.export import RecallTooLowError, export_index
 from nearkin.export.lance import Lance, LanceTable, open_lance
 from nearkin.index import Index
+from tests.covering import each
 
 lance = pytest.importorskip("lance", reason="pip install 'nearkin[lance]'")
 
@@ -17,7 +18,7 @@ def agreement(table: LanceTable, index: Index, Q: np.ndarray, k: int = 10) -> fl
     return nk.metrics.recall_k_at_k(table.search(Q, k)[1], index.search(Q, k)[1], k)
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "metric", "keep"), [("pq", "l2", False), ("pq", "ip", True), ("pq", "cosine", False), ("ivf", "l2", True)]
 )
 def test_lance_finds_what_the_index_finds(kind, metric, keep, X, Q, request, tmp_path: Path) -> None:

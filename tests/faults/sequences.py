@@ -161,6 +161,10 @@ class Machine:
         given, wanted = X.copy(), self._as_given(names, rng)
         self.index.update(wanted, given)
         _spoil(given, wanted)
+        self._replace(names, X)
+
+    def _replace(self, names: list[Any], X: np.ndarray) -> None:
+        """The model with rows X under these names behind the others."""
         stay = [i for i, name in enumerate(self.ids) if name not in names]
         self.rows = np.concatenate([self.rows[stay], X])
         self.ids = [self.ids[i] for i in stay] + names
@@ -183,9 +187,7 @@ class Machine:
         given, wanted = X.copy(), self._as_given(names, rng)
         self.index.upsert(given, wanted)
         _spoil(given, wanted)
-        stay = [i for i, name in enumerate(self.ids) if name not in names]
-        self.rows = np.concatenate([self.rows[stay], X])
-        self.ids = [self.ids[i] for i in stay] + names
+        self._replace(names, X)
 
     def upsert_refused(self, rng: random.Random) -> None:
         """An id given twice, ids of another type, and too few rows change nothing."""

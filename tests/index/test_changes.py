@@ -148,19 +148,6 @@ def test_plain_faiss_adds_rows_where_others_were_removed(kind) -> None:
         assert {i - n: score for i, score in zip(found.tolist(), row.tolist(), strict=True) if i >= n} == expected
 
 
-@some_kinds
-def test_a_row_added_after_a_removal_has_a_number_of_its_own(kind, tmp_path: Path) -> None:
-    index = build(X, kind, None, keep_vectors=True).remove([299, 5])
-    index.save(tmp_path / "idx")
-    for each in (index, Index.load(tmp_path / "idx")):
-        each.add(NEW[:3]).remove([301]).add(9 * NEW[3:4])
-        assert each.ids[-3:].tolist() == [300, 302, 303]
-        assert {299, 5, 301}.isdisjoint(each.search(X, 301)[1].ravel().tolist())
-        assert each.search(9 * NEW[3:4], 1, oversample=400)[1] == 303
-        with pytest.raises(ValueError, match="ids is given, but this index counts its vectors"):
-            each.add(NEW[:1], ids=[7])
-
-
 class StoppedError(Exception):
     pass
 

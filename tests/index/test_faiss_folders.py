@@ -11,6 +11,7 @@ from faiss.contrib.ondisk import merge_ondisk
 
 import nearkin as nk
 from nearkin.quantization import AxisQuantizer, ResidualQuantizer, ScalarQuantizer
+from tests.covering import each
 
 X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
 IDS = 1000 + 3 * np.random.default_rng(1).permutation(300)
@@ -106,7 +107,7 @@ def operations(kind: str, folders: Path, tmp_path: Path) -> Iterator[tuple[str, 
     yield from zip(COLUMNS, calls if lists else calls[:-1], strict=False)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_the_guide_lists_what_faiss_can_do_with_a_saved_index(kind: str, folders: Path, tmp_path: Path) -> None:
     found = dict.fromkeys(COLUMNS, "")
     for name, call in operations(kind, folders, tmp_path):

@@ -52,13 +52,13 @@ def fitted(kind: str) -> Quantizer:
     return CODED[kind].fit(X)
 
 
-def build(kind: str, ids: np.ndarray | None = None) -> Index:
+def build(kind: str, ids: np.ndarray | None = None, **options: object) -> Index:
     if kind.startswith("exact"):
-        return Index.build(X, ids=ids, metric="ip" if kind == "exact ip" else "l2")
+        return Index.build(X, ids=ids, metric="ip" if kind == "exact ip" else "l2", **options)
     if kind == "bits":
-        return Index.build(X, RandomHyperplanes(12, random_state=0), ids, "hamming")
+        return Index.build(X, RandomHyperplanes(12, random_state=0), ids, "hamming", **options)
     some = slice(0, 20) if kind == "sparse lists" else slice(None)  # most lists stay empty
-    return Index.build(X[some], fitted(kind), None if ids is None else ids[some])
+    return Index.build(X[some], fitted(kind), None if ids is None else ids[some], **options)
 
 
 def test_the_kinds_that_are_scanned_are() -> None:
@@ -69,11 +69,18 @@ def test_the_kinds_that_are_scanned_are() -> None:
 
 
 def test_all_that_nearkin_writes_is_read(tmp_path: Path) -> None:
-    for kind, ids in [*zip(KINDS, cycle([None, np.arange(300) * 3 + 1])), ("exact", np.arange(300))]:
-        index = build(kind, ids)
+    text = np.array([f"row-é{i}" for i in range(300)])
+    for kind, ids in [*zip(KINDS, cycle([None, np.arange(300) * 3 + 1, text])), ("exact", np.arange(300))]:
+        index = build(kind, ids, keep_vectors=True)
         index.save(tmp_path / "idx", overwrite=True)
-        for found, expected in zip(Index.load(tmp_path / "idx").search(X, 3), index.search(X, 3), strict=True):
-            np.testing.assert_array_equal(found, expected, err_msg=kind)
+        again = Index.load(tmp_path / "idx")
+        for options in ({}, {"oversample": 3}):
+            for found, expected in zip(again.search(X, 3, **options), index.search(X, 3, **options), strict=True):
+                np.testing.assert_array_equal(found, expected, err_msg=kind)
+        assert (len(again), again.bytes_per_vector) == (len(index), index.bytes_per_vector), kind
+        if index.quantizer is not None:
+            np.testing.assert_array_equal(again.quantizer.encode(X), index.quantizer.encode(X), kind)
+            np.testing.assert_equal(*(getattr(one.quantizer, "history_", None) for one in (again, index)), kind)
 
 
 def test_a_file_cut_or_lengthened_anywhere_is_one_clear_error(tmp_path: Path) -> None:

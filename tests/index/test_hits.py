@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from tests.covering import each
 
 X, Q = (np.random.default_rng(seed).normal(size=(n, 8)).astype(np.float32) for seed, n in ((0, 60), (1, 3)))
 
 
-@pytest.mark.parametrize(("backend", "kind"), [("pyarrow", "exact"), ("polars", "bits"), ("pandas", "exact")])
+@each(("backend", "kind"), [("pyarrow", "exact"), ("polars", "bits"), ("pandas", "exact")])
 def test_a_row_for_each_query_and_place(backend: str, kind: str) -> None:
     pytest.importorskip(backend)
     names = [f"row {i}" for i in range(60)]

@@ -12,6 +12,7 @@ from nearkin.index.parts import SavedQuantizer, read_quantizer
 from nearkin.pipeline.change import check_folder
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
+from tests.covering import each
 from tests.storage.signed import signed
 
 
@@ -68,7 +69,7 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("kind", MADE)
+@each("kind", MADE)
 def test_a_quantizer_of_another_index_is_refused_with_valid_checksums(kind: str, tmp_path: Path, rng) -> None:
     """`check` called an index of 4 lists under a quantizer of 200 whole, and `add` wrote out of bounds."""
     X = rng.normal(size=(250, 8)).astype(np.float32)

@@ -8,11 +8,12 @@ import pytest
 
 import nearkin as nk
 from nearkin.linalg.norms import Norms
+from tests.covering import each
 
 X, Q = (np.random.default_rng(seed).normal(size=(n, 8)).astype(np.float32) for seed, n in ((0, 300), (1, 6)))
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine", "hamming"])
+@each("metric", ["l2", "ip", "cosine", "hamming"])
 def test_rows_within_a_radius_are_those_of_faiss(metric: str) -> None:
     """A row at the limit itself is not within, by FAISS's rule and for bits too."""
     index = nk.Index.build(X, nk.ITQ(8, random_state=0) if metric == "hamming" else None, metric=metric)
@@ -29,7 +30,7 @@ def test_rows_within_a_radius_are_those_of_faiss(metric: str) -> None:
             assert (np.diff(scores[first:last]) * (1 if metric in ("l2", "hamming") else -1) >= 0).all()
 
 
-@pytest.mark.parametrize("how", [{"oversample": 8}, {"oversample": 8, "among": np.arange(200)}, {"asymmetric": True}])
+@each("how", [{"oversample": 8}, {"oversample": 8, "among": np.arange(200)}, {"asymmetric": True}])
 def test_a_radius_limits_the_scores_of_the_search_that_is_asked_for(how: dict[str, object]) -> None:
     bits = "asymmetric" in how
     quantizer = nk.ITQ(8, random_state=0) if bits else nk.ProductQuantizer(4, 16, random_state=0)
@@ -51,7 +52,7 @@ def test_a_radius_of_an_index_without_rows_and_one_that_is_no_number() -> None:
             index.search_radius(Q, r)
 
 
-@pytest.mark.parametrize("norms", [False, True])
+@each("norms", [False, True])
 def test_neighbours_of_rows_are_found_without_them_and_with_equal_ones(norms: bool) -> None:
     rows = np.concatenate([X, X[:2]]) * np.linspace(1, 3, 302, dtype=np.float32)[:, None] ** norms
     rows[300:] = rows[:2]

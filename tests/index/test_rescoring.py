@@ -6,7 +6,7 @@ import pytest
 import nearkin as nk
 from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.searching import normalised
-from tests.covering import covering
+from tests.covering import covering, each
 
 
 def test_blocks_of_any_layout_make_one_file(tmp_path, rng):
@@ -16,9 +16,7 @@ def test_blocks_of_any_layout_make_one_file(tmp_path, rng):
     np.testing.assert_array_equal(np.load(tmp_path / "vectors.npy"), X.astype(np.float32))
 
 
-@pytest.mark.parametrize(
-    ("kind", "parts", "metric"), covering(["float32", "float16", "int8"], [0, 1, 3], ["l2", "ip", "cosine"])
-)
+@each(("kind", "parts", "metric"), covering(["float32", "float16", "int8"], [0, 1, 3], ["l2", "ip", "cosine"]))
 def test_candidates_are_ranked_as_numpy_ranks_them(rng, metric, parts, kind, tmp_path):
     """Rows of one array are read where they lie, in memory or mapped (0); of several they are gathered first."""
     X, Q = (rng.normal(size=(n, 7)).astype(np.float32) for n in (90, 300))
@@ -56,7 +54,7 @@ def test_a_damaged_row_is_noticed_when_it_is_a_candidate(tmp_path, rng):
         kept.lying(np.array([[3], [3_999]]))
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip"])
+@each("metric", ["l2", "ip"])
 def test_equal_scores_keep_the_order_of_the_codes_and_missing_ones_come_last(metric):
     X = np.repeat(np.eye(3, dtype=np.float32), 4, axis=0)  # four rows each at one place
     candidates = np.array([[7, 9, 4, 6, 2, 3, 5, -1], [2, 0, -1, -1, -1, -1, -1, -1]])
@@ -73,7 +71,7 @@ def test_an_index_that_keeps_vectors_is_loaded_before_its_first_row(tmp_path):
     assert loaded.search(np.eye(4)[:1], 1, oversample=4)[1].tolist() == [[0]]
 
 
-@pytest.mark.parametrize(("kind", "bytes_"), [("float32", 32), ("float16", 16), ("int8", 12)])
+@each(("kind", "bytes_"), [("float32", 32), ("float16", 16), ("int8", 12)])
 def test_kept_vectors_take_the_bytes_of_their_type_and_survive_changes(tmp_path, rng, kind, bytes_):
     """float16 rounds to 11 bits, int8 to 127 steps of a row's largest entry; both are saved as they lie in memory."""
     X = rng.normal(size=(600, 8)).astype(np.float32) * np.geomspace(1e-3, 1e3, 600)[:, None].astype(np.float32)

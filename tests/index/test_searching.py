@@ -2,13 +2,13 @@
 
 import faiss
 import numpy as np
-import pytest
 
 from nearkin import Index, ProductQuantizer
 from nearkin.index import searching
 from nearkin.index.compiled import table_sums
 from nearkin.index.searching import Kept
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
+from tests.covering import each
 
 X = np.random.default_rng(0).normal(size=(900, 12)).astype(np.float32)
 MADE = {
@@ -21,7 +21,7 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("kind", MADE)
+@each("kind", MADE)
 def test_the_slow_twin_is_faiss(kind, monkeypatch):
     """One query and eleven by tables, sixty by decoded rows; neighbours at one distance may change places."""
     monkeypatch.setattr(searching, "_DECODED", 12 * 70)
@@ -34,7 +34,7 @@ def test_the_slow_twin_is_faiss(kind, monkeypatch):
         assert (found == ids).mean() > (0.98 if len(Q) == 60 else 0.95)
 
 
-@pytest.mark.parametrize("kind", ["flat", "lists"])
+@each("kind", ["flat", "lists"])
 def test_rows_far_from_the_origin(kind):
     """Products at 1e4 would be all rounding: centroids, centres, rows and queries are taken about the rows' middle."""
     far = X + 1e4
@@ -72,7 +72,7 @@ def test_long_rows_in_float64_are_divided_before_they_lose_their_range() -> None
     assert searching.normalised(np.array([[3, 4]])).dtype == np.float32
 
 
-@pytest.mark.parametrize("n_lists", [0, 4])
+@each("n_lists", [0, 4])
 def test_tables_answer_alike_on_any_number_of_threads(n_lists: int, rng: np.random.Generator) -> None:
     X = rng.normal(size=(600, 16)).astype(np.float32)
     index = Index.build(X, ResidualQuantizer(3, 16, n_lists=n_lists, max_iter=1, random_state=0), n_probe=3)
@@ -103,37 +103,6 @@ def test_few_queries_do_not_decode_the_rows_again(monkeypatch):
     monkeypatch.setattr(searching, "_DECODED", None)
     again = index.search(X[:1], 5)
     np.testing.assert_array_equal(again[0], first[0])
-
-
-@pytest.mark.parametrize("kind", ["flat", "lists"])
-def test_what_is_kept_follows_the_rows(kind):
-    index = Index.build(X[:500], MADE[kind], ids=np.arange(500) + 7, n_probe=7 if kind == "lists" else None)
-    q = X[:1] + 0.1
-
-    def check() -> None:
-        scores, ids = index.search(q, 10)
-        expected, positions = index.faiss_index.search(q, 10)
-        np.testing.assert_allclose(scores, expected, rtol=1e-4)
-        assert index.ids is not None
-        np.testing.assert_array_equal(ids, index.ids[positions])
-
-    check()
-    index.add(X[500:], np.arange(500, 900) + 7)
-    check()
-    index.remove(index.search(q, 3)[1][0])
-    check()
-    index.update(index.search(q, 2)[1][0], X[:2] + 5)  # as many rows as before
-    check()
-
-
-def test_merged_indexes_forget():
-    whole = Index.build(X, MADE["flat"])
-    parts = [Index.build(rows, whole.quantizer) for rows in (X[:400], X[400:])]
-    for part in parts:
-        part.search(X[:1], 3)
-    merged = parts[0].merge(parts[1])
-    np.testing.assert_array_equal(merged.search(X[:1], 10)[1], whole.search(X[:1], 10)[1])
-    assert parts[1].search(X[:1], 3)[1].shape == (1, 0)
 
 
 def test_one_who_changes_faiss_himself_gets_new_tables():

@@ -8,6 +8,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.quantization import ResidualQuantizer
+from tests.covering import each
 from tests.refusals import each_refused
 
 X, Q = (np.random.default_rng(seed).normal(size=(n, 8)).astype(np.float32) for seed, n in ((0, 400), (1, 20)))
@@ -28,7 +29,7 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_among_some_rows_the_answers_are_those_of_an_index_of_them(kind: str) -> None:
     make, metric = KINDS[kind]
     quantizer = make()
@@ -46,7 +47,7 @@ def test_among_some_rows_the_answers_are_those_of_an_index_of_them(kind: str) ->
             assert set(ids.ravel()) <= set(names[allowed])
 
 
-@pytest.mark.parametrize("kind", LISTS)
+@each("kind", LISTS)
 def test_as_many_allowed_rows_are_compared_as_the_lists_of_a_search_have(kind: str) -> None:
     """A query looks into the nearest lists of an index of the allowed rows, until these have enough rows."""
     make, metric = LISTS[kind]
@@ -64,8 +65,8 @@ def test_as_many_allowed_rows_are_compared_as_the_lists_of_a_search_have(kind: s
             expected.append(part.search(Q[query : query + 1], 5))
         for n_queries in (1, 20):
             scores, ids = index.search(Q[:n_queries], 5, among=allowed)
-            np.testing.assert_allclose(scores, np.concatenate([each[0] for each in expected[:n_queries]]), atol=1e-4)
-            np.testing.assert_array_equal(ids + 7, np.concatenate([each[1] for each in expected[:n_queries]]))
+            np.testing.assert_allclose(scores, np.concatenate([one[0] for one in expected[:n_queries]]), atol=1e-4)
+            np.testing.assert_array_equal(ids + 7, np.concatenate([one[1] for one in expected[:n_queries]]))
 
 
 def test_rows_far_from_the_query_are_found_if_they_alone_are_allowed() -> None:
@@ -84,19 +85,19 @@ def test_rows_far_from_the_query_are_found_if_they_alone_are_allowed() -> None:
             assert all(len(set(row)) == k for row in ids.tolist())
 
 
-@pytest.mark.parametrize("kind", ["exact", "lists", "bits"])
+@each("kind", ["exact", "lists", "bits"])
 def test_each_query_among_rows_of_its_own(kind: str) -> None:
     make, metric = KINDS[kind]
     index = nk.Index.build(X, make(), ids=np.arange(400) + 9, metric=metric)
     sets = [np.arange(i % 3, 400, 3) + 9 for i in range(len(Q))]
     sets[5] = np.array([11])
     expected = [index.search(Q[i : i + 1], 5, among=sets[i]) for i in range(len(Q))]
-    masks = np.array([np.isin(np.arange(400) + 9, each) for each in sets])
-    for among in (sets, [each.tolist() for each in sets], masks):
+    masks = np.array([np.isin(np.arange(400) + 9, one) for one in sets])
+    for among in (sets, [one.tolist() for one in sets], masks):
         scores, ids = index.search(Q, 5, among=among)
-        np.testing.assert_allclose(scores, np.concatenate([each[0] for each in expected]), atol=1e-5)
+        np.testing.assert_allclose(scores, np.concatenate([one[0] for one in expected]), atol=1e-5)
         if kind != "bits":  # rows at one distance come in any order
-            np.testing.assert_array_equal(ids, np.concatenate([each[1] for each in expected]))
+            np.testing.assert_array_equal(ids, np.concatenate([one[1] for one in expected]))
         assert (ids[5, 1:] == -1).all()
 
 

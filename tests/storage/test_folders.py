@@ -11,6 +11,7 @@ import pytest
 import nearkin as nk
 from nearkin._storage import adding, check_target, read_config, saving_folder
 from nearkin.data import comparisons_from_names
+from tests.covering import each
 
 X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
 MODELS: dict[str, Callable[[], object]] = {
@@ -37,7 +38,7 @@ def stands(path: Path) -> str:
     return read_config(path)["text"]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_every_save_refuses_what_exists_and_overwrite_replaces_it(name: str, tmp_path: Path) -> None:
     made: object = MODELS[name]()
     (tmp_path / "x").mkdir()  # empty: nothing is lost

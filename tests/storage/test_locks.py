@@ -1,12 +1,11 @@
 """One change at a time: a lock on a folder that is replaced while others wait for it."""
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from nearkin._storage import changing, saving_folder
+from nearkin._storage import atomic, changing, saving_folder
 
 
 def save(path: Path, text: str) -> None:
@@ -40,12 +39,20 @@ def test_an_error_frees_the_folder_and_it_may_be_held_again(tmp_path: Path) -> N
         pass
 
 
-def test_a_folder_between_two_renames_is_waited_for(tmp_path: Path) -> None:
-    thread = threading.Timer(0.2, lambda: save(tmp_path / "idx", "0"))
+def test_a_folder_between_two_renames_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The save begins once the folder has been missed."""
+    recover, missed = atomic.recover, threading.Event()
+
+    def recovered(path: Path) -> None:
+        missed.set()
+        recover(path)
+
+    monkeypatch.setattr(atomic, "_LOOKS", 10_000)  # the other thread may have to wait for a core
+    monkeypatch.setattr(atomic, "recover", recovered)
+    thread = threading.Thread(target=lambda: missed.wait() and save(tmp_path / "idx", "0"))
     thread.start()
-    start = time.monotonic()
     with changing(tmp_path / "idx"):
-        assert time.monotonic() - start > 0.1
+        assert missed.is_set()
     thread.join()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import nearkin as nk
 from nearkin._storage import MappedRows, read_config, read_manifest, saving_folder, verification, write_arrays
+from tests.covering import each
 
 X = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
 
@@ -52,7 +53,7 @@ def test_a_flipped_bit_anywhere_is_refused(saved, tmp_path):
         (folder / name).write_bytes(whole)
 
 
-@pytest.mark.parametrize("name", ["index.faiss", "arrays.safetensors", "vectors.npy", "quantizer", "config.json"])
+@each("name", ["index.faiss", "arrays.safetensors", "vectors.npy", "quantizer", "config.json"])
 def test_what_is_of_another_folder_or_missing_is_refused(saved, tmp_path, name):
     other = saved / "other"
     if name in ("arrays.safetensors", "vectors.npy", "config.json"):  # equal in both: other ids, vectors and metric
@@ -120,19 +121,11 @@ def test_a_manifest_that_contradicts_itself_is_refused(tmp_path):
         pass
     file = tmp_path / "x" / "manifest.json"
     record = json.loads(file.read_text())
-    for change in (
-        {"block": 1},
-        {"files": {"../x": record["files"]["config.json"]}},
-        {"files": 3},
-        {"kind": None} | {},
-    ):
+    for change in ({"block": 1}, {"files": {"../x": record["files"]["config.json"]}}, {"files": 3}):
         file.write_text(json.dumps(record | change))
-        if change != {"kind": None}:
+        for read in (read_config, read_manifest):
             with pytest.raises(ValueError, match="cannot be read"):
-                read_config(tmp_path / "x")
-    file.write_text("[" * 100_000)
-    with pytest.raises(ValueError, match="cannot be read"):
-        read_manifest(tmp_path / "x")
+                read(tmp_path / "x")
 
 
 def test_a_load_during_saves_is_of_one_version(tmp_path):

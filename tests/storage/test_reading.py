@@ -17,6 +17,7 @@ from nearkin.embedding.two_tower import estimator as tower_storage
 from nearkin.pipeline import inputs
 from nearkin.pipeline.inputs import open_sides
 from nearkin.pipeline.pairs import train_index
+from tests.covering import each
 
 X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
 
@@ -31,7 +32,7 @@ def towers(seed: int) -> nk.TwoTower:
     return nk.TwoTower(2, random_state=seed).fit(pairs)
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "storage", "reader"), [(ordinal, ordinal_storage, "read_arrays"), (towers, tower_storage, "read_towers")]
 )
 def test_a_load_during_a_save_is_of_one_version(

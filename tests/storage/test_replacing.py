@@ -9,6 +9,7 @@ import pytest
 from filelock import FileLock
 
 from nearkin._storage import atomic, read_config, recover, replacing, saving_folder
+from tests.covering import each
 
 CALLS = ("rename", "replace", "fsync", "rmdir", "unlink")
 
@@ -48,8 +49,8 @@ def test_an_error_keeps_the_old(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
-@pytest.mark.parametrize("way", ["exchange", "renames"])
-@pytest.mark.parametrize("after", [False, True])
+@each("way", ["exchange", "renames"])
+@each("after", [False, True])
 def test_ctrl_c_at_any_moment_leaves_old_or_new(tmp_path, monkeypatch, way, after):
     """Before, Ctrl-C in the first rename lost old and new."""
     n, interrupted = -1, True
@@ -144,14 +145,15 @@ def test_a_save_inside_a_save_that_was_killed_is_swept(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_workspace_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+@each("error", [FileNotFoundError, FileExistsError])
+def test_a_workspace_that_is_swept_before_it_is_locked_is_made_again(error, tmp_path, monkeypatch):
     """Another process that looks after killed writers takes an empty workspace for one of theirs."""
     acquire, tried = FileLock.acquire, []
 
     def swept(lock, *args, **options):
         tried.append(lock.lock_file)
         if len(tried) == 1:
-            raise FileNotFoundError(lock.lock_file)
+            raise error(lock.lock_file)
         return acquire(lock, *args, **options)
 
     monkeypatch.setattr(FileLock, "acquire", swept)

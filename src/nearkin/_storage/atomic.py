@@ -96,7 +96,7 @@ def _workspace(path: Path) -> Iterator[Path]:
     while True:
         workspace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         lock = FileLock(workspace / "lock")
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, FileExistsError):  # the latter of filelock, which makes the folder again
             lock.acquire()
         try:
             if lock.is_locked and (workspace / "lock").exists():  # else swept by another process before it was locked
