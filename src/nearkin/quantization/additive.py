@@ -115,8 +115,9 @@ def parts_of(quantizer: faiss.AdditiveQuantizer) -> list[faiss.AdditiveQuantizer
     return [faiss.downcast_AdditiveQuantizer(quantizer.subquantizer(m)) for m in range(quantizer.nsplits)]
 
 
-def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -> None:
-    """Give FAISS's quantizer codebooks (splits, M, K, w) and a beam, never wider than there are codes."""
+def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int, *, encodes: bool = True) -> None:
+    """Give FAISS's quantizer codebooks (splits, M, K, w) and a beam, never wider than there are codes. Unless it
+    `encodes`, it gets no tables of products, which take longer than to decode some thousand vectors."""
     _, M, K, _ = codebooks.shape
     for part, books in zip(parts_of(quantizer), codebooks, strict=True):
         faiss.copy_array_to_vector(np.ascontiguousarray(books, np.float32).ravel(), part.codebooks)
@@ -126,7 +127,7 @@ def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -
         part.train_type |= faiss.ResidualQuantizer.Skip_codebook_tables  # else FAISS makes them whenever it reads one
         if beam in _BUCKETED and K >= _BUCKETS_PAY:
             part.approx_topk_mode = faiss.APPROX_TOPK_BUCKETS_B8_D3
-        if M * K <= _TABLES:
+        if encodes and M * K <= _TABLES:
             part.use_beam_LUT = 1
             part.compute_codebook_tables()
     if isinstance(quantizer, faiss.ProductAdditiveQuantizer):

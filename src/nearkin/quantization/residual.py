@@ -1,6 +1,7 @@
 """Residual and product residual quantization: codes that add up centroids, over all columns or over parts of them."""
 
 from dataclasses import KW_ONLY, dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import faiss
@@ -242,10 +243,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
 
     def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
         """FAISS's quantizer of codebooks (splits, M, K, w), without norms; its beam is at most `widest`."""
-        splits, M, K, width = codebooks.shape
-        coder = getattr(faiss, self.CODER)(splits * width, *self._shape(splits, M), faiss_bridge.code_bits(K))
-        fill(coder, codebooks, min(self.beam_size, widest or self.beam_size))
-        return coder
+        size, beam = self._shape(*codebooks.shape[:2]), min(self.beam_size, widest or self.beam_size)
+        return _made_coder(self.CODER, size, codebooks.shape, codebooks.astype(np.float32, copy=False).tobytes(), beam)
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Vectors (n, d) float32 of codes, as `encode` gives them; ValueError or TypeError for others."""
@@ -298,7 +297,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
                 "fast_scan is False, and 16 centroids with norm_bits=8 have norms that the fast scan alone reads; fit "
                 "with norm_bits=4 or 32, or leave fast_scan out"
             )
-        inner, origin, R = self._inner(metric, fast=fast), self._origin(metric), self.rotation_
+        inner, origin, R = self._inner(metric, fast=fast, encodes=True), self._origin(metric), self.rotation_
         plain = origin is None and np.array_equal(R, np.eye(len(R)))
         return inner if plain else faiss_bridge.behind_rotation(R, inner, origin)
 
@@ -346,9 +345,10 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     def _origin(self, metric: str) -> np.ndarray | None:
         return self.norm_origin_ if metric == "l2" else None
 
-    def _inner(self, metric: str = "l2", *, fast: bool = False) -> faiss.Index:
-        """The FAISS index of the rotated rows; `fast` is for one that scans 4-bit codes. It is about the norms' origin,
-        if there is one: lists' centroids are moved there, else the first codebook."""
+    def _inner(self, metric: str = "l2", *, fast: bool = False, encodes: bool = False) -> faiss.Index:
+        """The FAISS index of the rotated rows; `fast` is for one that scans 4-bit codes, `encodes` for one that will
+        add vectors. It is about the norms' origin, if there is one: lists' centroids are moved there, else the first
+        codebook."""
         codebooks, origin = self.codebooks_, self._origin(metric)
         splits, M, K, width = codebooks.shape
         shape = (
@@ -366,7 +366,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             centroids = self.coarse_centroids_ @ self.rotation_ - (0 if origin is None else origin)
             index = faiss_bridge.with_lists(self._kind(True, fast), centroids, metric, *shape)
         coder = faiss.downcast_AdditiveQuantizer(index.aq)
-        fill(coder, codebooks, self.beam_size)
+        fill(coder, codebooks, self.beam_size, encodes=encodes)
         coder.norm_min, coder.norm_max = map(float, self.norms_)
         if fast and self.norm_tables_ is not None:
             fill_tables(index.aq, self.norm_tables_)
@@ -383,6 +383,16 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             return faiss.AdditiveQuantizer.ST_norm_rq2x4
         norms = NORMS if self.norm_values_ is None else LEARNED_NORMS
         return getattr(faiss.AdditiveQuantizer, "ST_LUT_nonorm" if by_tables else norms[self.norm_bits])
+
+
+@lru_cache(maxsize=2)  # one vector at a time would wait for tables of products each time
+def _made_coder(
+    kind: str, size: tuple[int, ...], shape: tuple[int, ...], codebooks: bytes, beam: int
+) -> faiss.AdditiveQuantizer:
+    """FAISS's quantizer of a kind and size with float32 codebooks of this shape (splits, M, K, w)."""
+    coder = getattr(faiss, kind)(shape[0] * shape[3], *size, faiss_bridge.code_bits(shape[2]))
+    fill(coder, np.frombuffer(codebooks, np.float32).reshape(shape), beam)
+    return coder
 
 
 @dataclass(eq=False, repr=False)
