@@ -45,6 +45,8 @@ def test_vectors_keep_float64_and_turn_the_rest_to_float32():
     for dtype, expected in ((np.float64, np.float64), (np.uint8, np.float32), (np.float16, np.float32)):
         assert check_vectors(np.ones((2, 3), dtype)).dtype == expected
     assert check_vectors(torch.ones(2, 3, requires_grad=True)).dtype == np.float32
+    for rows in ([torch.ones(2, requires_grad=True)] * 3, (torch.ones(2, dtype=torch.bfloat16),) * 3):
+        np.testing.assert_array_equal(check_vectors(rows), np.ones((3, 2)))
     assert check_vectors([[1.0, 2.0]]).shape == (1, 2)
     assert check_vectors(np.asfortranarray(np.ones((3, 2)))).flags.c_contiguous
 

@@ -269,7 +269,8 @@ def has_unit_rows(X: np.ndarray) -> bool:
 
 
 def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
-    """The array of a torch tensor, without its graph and on the CPU; anything else unchanged. bfloat16 gives float32.
+    """The array of a torch tensor, or arrays of a list of them, without graph and on the CPU; anything else unchanged.
+    Types that NumPy lacks (bfloat16) give float32.
 
     ValueError for a tensor of the meta device, and for a masked array that hides entries.
     """
@@ -278,13 +279,18 @@ def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
             f"{name} is a masked array with {counted(hidden, 'masked entry', 'masked entries')}; fill them or leave "
             f"their rows out, for example {name}[~np.ma.getmaskarray({name}).any(axis=-1)]"
         )
+    if isinstance(X, list | tuple) and any(hasattr(row, "detach") for row in X[:1]):
+        return [from_tensor(row, name) for row in X]  # pyright: ignore[reportArgumentType, reportReturnType]
     if not hasattr(X, "detach"):
         return X
     try:
         tensor = X.detach().cpu()  # pyright: ignore[reportAttributeAccessIssue]
     except NotImplementedError as error:  # torch's, of the meta device
         raise ValueError(f"{name} has no values ({error}); pass a tensor that holds them") from error
-    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    try:
+        return tensor.numpy()
+    except TypeError:  # NumPy has no such type
+        return (tensor.dequantize() if tensor.is_quantized else tensor.float()).numpy()
 
 
 def as_array(values: ArrayLike, name: str, way: str = "give every row as many entries") -> np.ndarray:
@@ -344,7 +350,8 @@ def _numbers(frame: Any, name: str) -> np.ndarray:
     other = [repr(c.name) for c in columns if not (c.dtype.is_numeric() or c.dtype == nw.Boolean)]
     if other:
         names = ", ".join(other[:5]) + ", ..." * (len(other) > 5)
-        raise TypeError(f"{name} has {counted(len(other), 'column')} without numbers: {names}; drop them")
+        way = f"drop them, or type nk.read_vectors({name}), which reads lists and leaves text out"
+        raise TypeError(f"{name} has {counted(len(other), 'column')} without numbers: {names}; {way}")
     return np.stack([column.cast(nw.Float64).to_numpy() for column in columns], axis=1)
 
 

@@ -117,3 +117,7 @@ ONE, TWO, WIDE = (np.zeros(shape, np.uint8) for shape in ((1, 1), (2, 1), (2, 2)
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_neighbours_count_once_and_may_be_padded():
+    assert hamming_histograms(ONE, TWO, neighbours=[[1, 1, -1]]).relevant.sum() == 1

@@ -1,6 +1,7 @@
 """Neighbours kept, where rows lie at one distance: beside counting the slow way, query by query."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import nearkin as nk
@@ -149,5 +150,7 @@ def test_a_row_leaves_its_own_list() -> None:
 def test_ids_that_cannot_be_those_of_the_rows(ids: list[int], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         nk.metrics.knn_recall([[7]], np.eye(3), np.eye(3)[:1], ids=ids)
-    with pytest.raises(TypeError, match="both must be integers or both strings"):
+    for names in (np.array(["a", "b", "c"], object), pd.Series(["a", "b", "c"], dtype="string")):
+        assert nk.metrics.knn_recall([["b"]], np.eye(3), np.eye(3)[1:2], ids=names) == 1
+    with pytest.raises(TypeError, match="ids must be of one type"):
         nk.metrics.knn_recall([["7"]], np.eye(3), np.eye(3)[:1], ids=[1, 2, 3])

@@ -40,6 +40,8 @@ def test_errors():
         triplet_error(np.zeros((3, 1)), np.empty((0, 3), int))
     with pytest.raises(ValueError, match="comparisons has 3 objects, X 4 vectors; vector r is object r"):
         triplet_error(np.zeros((4, 1)), comparisons_from_names([["b", "c", "d"]]))
+    with pytest.raises(ValueError, match="comparisons has 3 objects, X 4 vectors"):  # numbers from 1 are names
+        triplet_error(np.zeros((4, 1)), comparisons_from_names([[1, 2, 3]]))
 
 
 @each("index", [-1, 4, 10**7])

@@ -92,7 +92,7 @@ def test_candidates_are_the_only_answers(problem: tuple) -> None:
         assert numbers[row, : len(kept)].tolist() == kept.tolist()
         assert (numbers[row, len(kept) :] == -1).all()
         np.testing.assert_allclose(scores[row, : len(kept)], dense[row, kept], rtol=1e-5)
-    with pytest.raises(ValueError, match=r"candidates are 1 number; they must be at least one of 0, \.\.\., "):
+    with pytest.raises(ValueError, match=r"candidates holds 1000000..1000000; they must lie within"):
         recommend(P, Q, 3, candidates=[10**6])
 
 
@@ -159,3 +159,19 @@ def test_metrics_of_equal_scores_are_means_over_their_orders(problem: tuple) -> 
     for name, values in draws.items():
         error = np.std(values) / len(values) ** 0.5
         assert found[name] == pytest.approx(np.mean(values), abs=4 * error), name
+
+
+def test_arguments_that_were_read_as_others() -> None:
+    """A mask was the numbers 0 and 1, text became numbers, a single metric its letters."""
+    Q, held = np.eye(4), sp.csr_matrix(np.eye(4))
+    assert recommend(Q, Q, 1, candidates=np.array([False, False, True, True]))[1][:, 0].tolist()[2:] == [2, 3]
+    assert recommend(Q, Q, 1, users=np.array([False, True, False, True]))[1].tolist() == [[1], [3]]
+    for numbers in (["1"], [1.7], [True]):
+        with pytest.raises(TypeError, match="candidates has shape"):
+            recommend(Q, Q, 1, candidates=numbers)
+    assert list_metrics([[0], [1], [2], [3]], held.toarray(), k=1, metrics="recall") == {"recall@1": 1.0}
+    for changed, words in (({"k": []}, "k is empty"), ({"metrics": []}, "metrics holds ''")):
+        with pytest.raises(ValueError, match=words):
+            ranking_metrics(Q, Q, held, **changed)
+    with pytest.raises(TypeError, match="ranked holds text"):
+        list_metrics([["a"]] * 4, held)

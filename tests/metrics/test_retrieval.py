@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from nearkin import metrics
-from nearkin.metrics.retrieval import graded_values
+from nearkin.metrics.retrieval import graded_values, without_self
 from tests.covering import each
 
 RETRIEVED = np.array([[5, 1, 9, 2], [7, 8, 3, 4]])
@@ -154,3 +155,18 @@ def test_graded_values_are_those_of_ir_measures() -> None:
     values = graded_values(found, grades)
     for name, theirs in {"NDCG@10": "nDCG@10", "Recall@100": "R@100", "MRR@10": "RR@10"}.items():
         np.testing.assert_allclose(values[name], [expected[theirs, f"q{q}"] for q in range(20)], atol=1e-12)
+
+
+def test_lists_of_ids_as_people_hold_them() -> None:
+    found = [[3, 1, 2], [4, 5, 6]]
+    for relevant in ([{1, 7}, {6}], [torch.tensor([1, 7]), torch.tensor([6])], [frozenset({1, 7}), [6]]):
+        assert metrics.recall(found, relevant, k=2) == 0.25
+    assert metrics.recall([["a"], []], [["a"], ["b"]]) == 0.5
+    assert metrics.recall([["a"]], [[]]) == metrics.ndcg([[], []], [[1], [2]]) == 0
+    with pytest.raises(ValueError, match="retrieved has shape"):  # a set has no order
+        metrics.recall([{1, 2}], [[1]])
+    with pytest.raises(TypeError, match="and own <U1; ids must be of one type"):
+        without_self(np.array([[4, 7]]), np.array(["7"]))
+    for wrong in ([1, 2], [np.nan]):
+        with pytest.raises(ValueError, match="n_relevant"):
+            metrics.average_precision([[True, False]], wrong)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearkin._check import check_integer, check_label_pair, check_vectors
+from nearkin._check import as_array, check_integer, check_label_pair, check_vectors
 from nearkin._types import ArrayLike
 from nearkin.metrics.retrieval import tie_groups
 
@@ -107,7 +107,7 @@ def hamming_histograms(
     query_labels, database_labels: (q,) and (n,) classes, or several a row: sets, lists of different lengths, or
         (q, c) and (n, c) rows of 0 and 1, dense or sparse. A vector is relevant if it has the query's class,
         or shares one.
-    neighbours: (q, k) numbers of the query's exact neighbours, which are relevant instead.
+    neighbours: (q, k) numbers of the query's exact neighbours, -1 for none, which are relevant instead.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def hamming_radius_precision(
     0.5
     """
     histograms = hamming_histograms(queries, database, query_labels, database_labels, neighbours=neighbours)
-    return float(histograms.precision_within(radius).mean())
+    return float(histograms.precision_within(radius).mean()) if len(histograms.total) else 0.0
 
 
 def relevant_rows(
@@ -195,13 +195,14 @@ def relevant_rows(
     return (codes[q:] == code for code in codes[:q])
 
 
-def _checked_neighbours(neighbours: ArrayLike, q: int, n: int) -> np.ndarray:
-    ids = np.asarray(neighbours)
+def _checked_neighbours(neighbours: ArrayLike, q: int, n: int) -> list[np.ndarray]:
+    """The different neighbours of each query; -1 pads."""
+    ids = as_array(neighbours, "neighbours")
     if ids.ndim != 2 or len(ids) != q or ids.dtype.kind not in "iu":
         raise ValueError(f"neighbours has shape {ids.shape} and dtype {ids.dtype}; it must be integers ({q}, k)")
-    if ids.size and (ids.min() < 0 or ids.max() >= n):
+    if ids.size and (ids.min() < -1 or ids.max() >= n):
         raise ValueError(f"neighbours holds {ids.min()}..{ids.max()}; it must hold row numbers within 0..{n - 1}")
-    return ids
+    return [np.unique(row[row >= 0]) for row in ids]
 
 
 def _as_words(codes: np.ndarray) -> np.ndarray:

@@ -21,9 +21,10 @@ from scipy.special import gammaln
 from nearkin._check import as_array, check_choice, check_magnitude, check_vectors
 from nearkin._faiss import METRIC_TYPES, answered
 from nearkin._fields import counted
+from nearkin._pairs import as_ids
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.metrics.retrieval import is_padding, places_of
+from nearkin.metrics.retrieval import as_lists, check_one_kind, is_padding, places_of
 
 ROUNDING = 1e-6  # float32 rounding error of a distance or product, in units of the squared norms
 _BLOCK = 2**24  # entries of the rows that are gathered at once
@@ -240,13 +241,13 @@ def knn_recall(
     check_choice(metric, "metric", (*METRIC_TYPES, "cosine"))
     rows = check_magnitude(check_vectors(X))
     queries = check_magnitude(check_vectors(Q, name="Q", n_features=rows.shape[1]), "Q")
-    found = as_array(retrieved, "retrieved")
+    found = as_array(retrieved, "retrieved") if ids is None else as_lists(retrieved, "retrieved")
     if found.ndim != 2 or len(found) != len(queries) or not found.shape[1]:
         raise ValueError(
             f"retrieved has shape {found.shape}; it must be (q, k), one row for each of the "
             f"{counted(len(queries), 'query', 'queries')}"
         )
-    numbers = _row_numbers(found, len(rows)) if ids is None else _rows_of_ids(found, as_array(ids, "ids"), len(rows))
+    numbers = _row_numbers(found, len(rows)) if ids is None else _rows_of_ids(found, as_ids(ids, "ids"), len(rows))
     if metric == "cosine":
         rows, queries, metric = unit_rows(rows), unit_rows(queries), "ip"
     exact = ExactNeighbours.of(rows, queries, found.shape[1], metric)
@@ -268,8 +269,7 @@ def _row_numbers(found: np.ndarray, n: int) -> np.ndarray:
 
 def _rows_of_ids(found: np.ndarray, ids: np.ndarray, n: int) -> np.ndarray:
     """Row numbers (q, k) of the ids `found` among `ids` (n,), -1 for none; ValueError for an unknown id."""
-    if (found.dtype.kind == "U") != (ids.dtype.kind == "U"):
-        raise TypeError(f"retrieved has dtype {found.dtype} and ids {ids.dtype}; both must be integers or both strings")
+    check_one_kind(found, "retrieved", ids, "ids")
     if ids.shape != (n,) or len(place := dict(zip(ids.tolist(), range(n), strict=True))) != n:
         raise ValueError(f"ids has shape {ids.shape}; it must be ({n},), one id for each vector of X, each once")
     place.setdefault("" if found.dtype.kind == "U" else -1, -1)

@@ -38,14 +38,9 @@ def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
 
 def satisfied(X: ArrayLike, comparisons: Answers) -> np.ndarray:
     """(m,) bool: whether X (n, p) satisfies each comparison, in float64; arguments as in `triplet_error`."""
-    try:
-        points = np.asarray(X, dtype=np.float64)
-    except OverflowError as error:
-        raise ValueError(f"X holds a number beyond float64 ({error})") from error
-    if points.ndim != 2:
-        raise ValueError(f"X has shape {points.shape}; it must be 2-D (n, p), one vector per object")
+    points = _check.check_vectors(X, finite=False).astype(np.float64, copy=False)
     names = comparisons.objects if isinstance(comparisons, Comparisons) else np.arange(0)
-    if names.dtype.kind not in "iu" and len(names) != len(points):
+    if len(names) != len(points) and not np.array_equal(names, np.arange(len(names))):
         raise ValueError(
             f"comparisons has {counted(len(names), 'object')}, X {counted(len(points), 'vector')}; vector r is "
             "object r: nk.OrdinalEmbedding's score matches their names"

@@ -14,8 +14,7 @@ import faiss
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._check import check_instance, check_integer, check_vectors
-from nearkin._fields import counted
+from nearkin._check import as_array, check_instance, check_integer, check_vectors
 from nearkin._types import ArrayLike
 from nearkin.metrics.neighbours import ROUNDING, distinct
 from nearkin.metrics.retrieval import as_lists, best_gain, discounted_gain, reciprocal_rank, relevance, tie_groups
@@ -51,8 +50,8 @@ def recommend(
     right: (n, d) vectors of items, or a `faiss.Index` of them by inner product, which then ranks them.
     k: items for each user.
     seen: pairs (m, n) that must not be returned, `Interactions` or a sparse matrix.
-    users: numbers of the users, default all.
-    candidates: numbers of the items that may be returned, default all (of vectors only).
+    users: numbers of the users, or a mask (m,), default all.
+    candidates: numbers of the items that may be returned, or a mask (n,), default all (of vectors only).
 
     Returns
     -------
@@ -71,7 +70,7 @@ def recommend(
     k = check_integer(k, "k", low=1)
     index, left, numbered = _searched(left, right, candidates)
     n = index.ntotal if candidates is None else len(np.asarray(right))
-    rows = _rows(users, len(left))
+    rows = _rows(users, len(left), "users")
     many = len(rows) >= MANY  # of all rows: blocks must not change the rounding
     if isinstance(right, faiss.Index) and many:
         index = _decoded(index)
@@ -137,7 +136,7 @@ def ranking_metrics(
     relevant: pairs to be found, `Interactions` or a sparse matrix (m, n).
     seen: pairs left out of the rankings, in the same form.
     k: one or several depths.
-    metrics: any of "recall", "precision", "ndcg", "mrr".
+    metrics: one or several of "recall", "precision", "ndcg", "mrr".
     users: numbers of the users that count, default all.
 
     Returns
@@ -177,7 +176,7 @@ def ranking_values(
     left, right = _two(left, right)
     shape = len(left), len(right)
     pairs = _structure(relevant, shape, "relevant")
-    rows = _rows(users, len(left))
+    rows = _rows(users, len(left), "users")
     rows = rows[np.diff(pairs.indptr)[rows] > 0]
     if not len(rows):
         raise ValueError("relevant has no pair of the users asked for; there is nothing to measure")
@@ -287,9 +286,11 @@ def list_values(
     metrics: Iterable[str] = METRICS,
 ) -> dict[str, np.ndarray]:
     """The values of `list_metrics` for each user that has `relevant` pairs."""
-    check_instance(relevant, "relevant", Interactions, sp.spmatrix, sp.sparray)
-    n = relevant.shape[1]  # pyright: ignore[reportOptionalSubscript]
+    check_instance(relevant, "relevant", Interactions, sp.spmatrix, sp.sparray, np.ndarray)
+    n = relevant.shape[-1] if relevant.shape else 0
     ranked = as_lists(ranked, "ranked")
+    if ranked.dtype.kind == "U":
+        raise TypeError("ranked holds text; it must hold numbers of items, the columns of relevant, or -1")
     pairs = _structure(relevant, (len(ranked), n), "relevant")
     rows = np.flatnonzero(np.diff(pairs.indptr) > 0)
     if not len(rows):
@@ -304,7 +305,10 @@ def list_values(
 
 
 def _depths(k: int | Iterable[int]) -> list[int]:
-    return sorted({check_integer(depth, "k", low=1) for depth in ([k] if np.isscalar(k) else k)})  # type: ignore[union-attr]
+    depths = [k] if np.isscalar(k) or np.shape(k) == () == getattr(k, "shape", None) else list(k)  # type: ignore[arg-type]
+    if not depths:
+        raise ValueError("k is empty; give a depth, or several")
+    return sorted({check_integer(depth, "k", low=1) for depth in depths})
 
 
 def _values_of(
@@ -312,7 +316,7 @@ def _values_of(
 ) -> dict[str, np.ndarray]:
     """The metrics of each row. recall = hits / relevant, precision = hits / k, mrr = 1 / rank of the first hit, ndcg
     with gains 1 and discounts 1 / log2(rank + 1), its ideal having min(k, relevant) hits."""
-    result = {}
+    result, metrics = {}, [metrics] if isinstance(metrics, str) else list(metrics) or [""]
     for depth in depths:
         top = hits.share[:, :depth]
         values = {
@@ -328,15 +332,18 @@ def _values_of(
     return result
 
 
-def _rows(users: ArrayLike | None, n: int) -> np.ndarray:
-    """Return the numbers of left rows asked for, all by default; ValueError or TypeError if they are none."""
-    if users is None:
+def _rows(given: ArrayLike | None, n: int, name: str) -> np.ndarray:
+    """The numbers of n rows that are given, or that a mask (n,) marks, all by default; ValueError or TypeError for
+    others."""
+    if given is None:
         return np.arange(n)
-    asked = np.asarray(users)
+    asked = as_array(given, name)
+    if asked.dtype == bool and asked.shape == (n,):
+        return np.flatnonzero(asked)
     if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
-        raise TypeError(f"users has shape {asked.shape} and dtype {asked.dtype}; it must be a list of numbers")
+        raise TypeError(f"{name} has shape {asked.shape} and dtype {asked.dtype}; it must be a list of numbers")
     if asked.size and (asked.min() < 0 or asked.max() >= n):
-        raise ValueError(f"users holds {asked.min()}..{asked.max()}; they must lie within 0..{n - 1}")
+        raise ValueError(f"{name} holds {asked.min()}..{asked.max()}; they must lie within 0..{n - 1}")
     return asked.astype(np.int64)
 
 
@@ -353,11 +360,9 @@ def _searched(
     left, right = _two(left, right)
     numbers, n = np.arange(len(right)), len(right)
     if candidates is not None:
-        numbers = np.unique(np.asarray(candidates, dtype=np.int64))
-        if not len(numbers) or numbers[0] < 0 or numbers[-1] >= n:
-            raise ValueError(
-                f"candidates are {counted(len(numbers), 'number')}; they must be at least one of 0, ..., {n - 1}"
-            )
+        numbers = np.unique(_rows(candidates, n, "candidates"))
+        if not len(numbers):
+            raise ValueError(f"candidates is empty; it must hold at least one of 0, ..., {n - 1}")
         right = right[numbers]
     index = faiss.IndexFlatIP(right.shape[1])
     index.add(np.ascontiguousarray(right, dtype=np.float32))

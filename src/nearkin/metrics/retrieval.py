@@ -9,14 +9,22 @@ queries that have something relevant, in [0, 1].
 # pyright: reportMissingTypeStubs=false
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
-from collections.abc import Mapping
-from itertools import chain, zip_longest
+from collections.abc import Mapping, Set
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._check import as_array, check_integer, check_label_pair, check_labels, check_same_kind, has_sets
+from nearkin._check import (
+    as_array,
+    check_integer,
+    check_label_pair,
+    check_labels,
+    check_same_kind,
+    from_tensor,
+    has_sets,
+)
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
 
@@ -58,8 +66,9 @@ def places_of(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
         raise ValueError(
             f"retrieved has {counted(len(retrieved), 'list')} and relevant {len(relevant)}; one row is one query"
         )
-    if (retrieved.dtype.kind == "U") != (relevant.dtype.kind == "U"):
-        raise TypeError(f"retrieved holds {retrieved.dtype} and relevant {relevant.dtype}; ids must be of one type")
+    if is_padding(retrieved).all() or is_padding(relevant).all():
+        return np.full(retrieved.shape, -1)
+    check_one_kind(retrieved, "retrieved", relevant, "relevant")
     n, K = retrieved.shape
     names, numbers = np.unique(np.concatenate([retrieved.ravel(), relevant.ravel()]), return_inverse=True)
     # a (query, id) pair becomes one integer, so that one sorted search serves all rows
@@ -232,9 +241,13 @@ def average_precision(hits: ArrayLike, n_relevant: ArrayLike | None = None) -> n
     if hits.ndim != 2 or hits.dtype != np.bool_:
         raise ValueError(f"hits has shape {hits.shape} and dtype {hits.dtype}; it must be (n, K) bool, see `relevance`")
     n_found = hits.sum(axis=1)
-    wanted = n_found if n_relevant is None else np.broadcast_to(n_relevant, n_found.shape)
-    if (wanted < n_found).any():
-        raise ValueError(f"n_relevant is {wanted[wanted < n_found][0]} where more were found; it counts all")
+    wanted = n_found if n_relevant is None else as_array(n_relevant, "n_relevant")
+    if wanted.shape not in ((), n_found.shape):
+        raise ValueError(f"n_relevant has shape {wanted.shape}; it must be a number or {n_found.shape}")
+    if (few := ~(wanted >= n_found)).any():  # also NaN
+        raise ValueError(
+            f"n_relevant is {np.broadcast_to(wanted, few.shape)[few][0]} where more were found; it counts all"
+        )
     precisions = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
     return (precisions * hits).sum(axis=1) / np.maximum(wanted, 1)
 
@@ -326,13 +339,17 @@ def tie_groups(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_lists(ids: Any, name: str) -> np.ndarray:
-    """Lists of ids (n, k), int64 or text; shorter ones end in -1 or "". ValueError for other types and shapes."""
+    """Lists of ids (n, k), int64 or text; shorter ones end in -1 or "". Of relevant ids also sets, which have no order.
+    ValueError for other types and shapes."""
     if not isinstance(ids, list | tuple):
         ids = as_array(ids, name)
         ids = ids.tolist() if ids.dtype.kind == "O" else ids  # as pandas holds text, and lists
-    if isinstance(ids, list | tuple) and len({np.size(row) for row in ids}) > 1:
-        text = any(isinstance(name, str) for row in ids for name in row)
-        ids = [*zip(*zip_longest(*ids, fillvalue="" if text else -1), strict=True)]
+    if isinstance(ids, list | tuple):
+        ids = [list(row) if isinstance(row, Set) and name == "relevant" else from_tensor(row) for row in ids]  # pyright: ignore[reportArgumentType]
+        width = max(map(np.size, ids), default=0)
+        if all(np.ndim(row) == 1 for row in ids) and (not width or any(np.size(row) < width for row in ids)):
+            pad = "" if any(isinstance(name, str) for row in ids for name in row) else -1
+            ids = [[*row, *[pad] * (max(width, 1) - len(row))] for row in ids]
     array = as_array(ids, name)
     whole = array.dtype.kind in "iu" and array.max(initial=0) < 2**63
     if not (whole or array.dtype.kind in "US") or array.ndim != 2 or 0 in array.shape:
@@ -341,6 +358,12 @@ def as_lists(ids: Any, name: str) -> np.ndarray:
             "strings, one row a query"
         )
     return array.astype(str) if array.dtype.kind in "US" else array.astype(np.int64)
+
+
+def check_one_kind(ids: np.ndarray, name: str, others: np.ndarray, other: str) -> None:
+    """TypeError where one of two arrays of ids is text and the other numbers, which nothing would match."""
+    if (ids.dtype.kind in "OU") != (others.dtype.kind in "OU"):
+        raise TypeError(f"{name} holds {ids.dtype} and {other} {others.dtype}; ids must be of one type")
 
 
 def _first(retrieved: ArrayLike, k: int | None) -> np.ndarray:
@@ -389,13 +412,15 @@ def without_self(ids: np.ndarray, own: np.ndarray, of: np.ndarray | None = None)
     array([[4, 9],
            [1, 2]])
     """
-    ids, own = as_lists(ids, "ids"), np.asarray(own)
+    ids, own = as_lists(ids, "ids"), as_array(own, "own")
     if own.shape != ids.shape[:1]:
         raise ValueError(f"own has shape {own.shape}; it must be ({len(ids)},), one id for each row of ids")
-    if of is not None and np.shape(of) != ids.shape:
-        raise ValueError(f"of has shape {np.shape(of)}; it must be that of ids, {ids.shape}")
+    check_one_kind(ids, "ids", own, "own")
+    values = ids if of is None else as_array(of, "of")
+    if values.shape != ids.shape:
+        raise ValueError(f"of has shape {values.shape}; it must be that of ids, {ids.shape}")
     order = np.argsort(ids == own[:, None], axis=1, kind="stable")
-    return np.take_along_axis(ids if of is None else of, order, axis=1)[:, :-1]
+    return np.take_along_axis(values, order, axis=1)[:, :-1]
 
 
 def graded_values(
