@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.two_tower.als import ALS as ALS
     from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax as CosineSoftmax
-    from nearkin.embedding.two_tower.cosine_softmax import SoftmaxLoss as SoftmaxLoss
     from nearkin.embedding.two_tower.cosine_softmax import SphereSweeps as SphereSweeps
     from nearkin.embedding.two_tower.estimator import TwoTower as TwoTower
     from nearkin.embedding.two_tower.fitting import Auto as Auto
