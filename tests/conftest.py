@@ -108,6 +108,12 @@ def few_rounds(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"nearkin.quantization.{module}.learn", _capped(learn, place, name, most))
 
 
+@pytest.fixture
+def few_fits(few_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No byte for the norm of a vector is tried either, which takes two more fits."""
+    monkeypatch.setattr("nearkin.quantization.sized._norms_that_pay", lambda *_: None)
+
+
 def _capped(learn: Callable[..., Any], place: int, name: str, most: int) -> Callable[..., Any]:
     """`learn` with no more rounds than `most`, which the field `name` of its argument number `place` gives."""
 

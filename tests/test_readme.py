@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.conftest import run, shown_help
+from tests.cli.conftest import options_of, run
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -35,9 +35,8 @@ def test_the_table_of_commands_shows_commands_that_exist() -> None:
     assert len(shown) >= 10
     for line in shown:
         words = shlex.split(line)[1:]
-        known = shown_help(words[0])
-        missing = [word for word in words if word.startswith("--") and word not in known]
-        assert not missing, f"{words[0]} has no {missing}"
+        wrong = {word for word in words if word.startswith("--")} - options_of(words[0])
+        assert not wrong, f"{words[0]} has no {wrong}"
 
 
 def test_the_python_block(folder: Path) -> None:

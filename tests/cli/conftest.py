@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 from nearkin.cli.app import app
@@ -23,12 +24,20 @@ def run_json(*args: object) -> dict[str, Any]:
     return json.loads(result.stdout)
 
 
+def refused(text: str, *args: object) -> None:
+    """The command does nothing but print one line with the text, and its exit code is 2."""
+    result = run(*args)
+    assert result.exit_code == 2, result.output
+    assert text in result.stderr
+    assert (result.stderr[:9], result.stderr.count("\n"), result.stdout) == ("nearkin: ", 1, "")
+
+
 @cache
-def shown_help(command: str) -> str:
-    """The help of a command on one line."""
-    result = run(command, "--help")
-    assert result.exit_code == 0, f"{command} is no command"
-    return " ".join(result.stdout.split())
+def options_of(command: str) -> set[str]:
+    """All options of a command, as they are typed."""
+    group = typer.main.get_command(app)
+    made = [group, group.commands[command]]  # pyright: ignore[reportAttributeAccessIssue]
+    return {word for one in made for param in one.params for word in (*param.opts, *param.secondary_opts)} | {"--help"}
 
 
 def load(files: Path) -> dict[str, np.ndarray]:
@@ -37,10 +46,8 @@ def load(files: Path) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(autouse=True)
-def quickly_learned(few_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Codebooks are learned in few rounds, and no byte for the norm is tried: how well that does is tested in
-    tests/quantization."""
-    monkeypatch.setattr("nearkin.quantization.sized._norms_that_pay", lambda *_: None)
+def quickly_learned(few_fits: None) -> None:
+    """Codebooks are learned in few rounds: how well they are learned is tested in tests/quantization."""
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import nearkin as nk
 from nearkin.cli.app import app
-from tests.cli.conftest import run, shown_help
+from tests.cli.conftest import run
 from tests.covering import each
 from tests.faults.child import cpu_seconds
 from tests.processes import Program
@@ -62,7 +62,7 @@ def test_no_command_has_more_than_16_options_and_each_has_one_meaning() -> None:
 
 def test_help_names_the_type_of_every_value() -> None:
     for name in get_command(app).commands:  # pyright: ignore[reportAttributeAccessIssue]
-        shown = shown_help(name)
+        shown = " ".join(run(name, "--help").stdout.split())
         assert "--json" in shown, name
         assert not re.search(r"<(bool|float|int|list|str)|\[[x\d]+ ?[<>]", shown), name  # <int range> [x>=1]
     assert re.search(r"VECTORS FILE .*--levels INT .*--towers DIR .*--ids FILE .*From 0 to 1\.", shown)
@@ -156,7 +156,7 @@ with contextlib.suppress(ImportError):
     import pydantic.type_adapter  # which typer uses where it is
 from nearkin.cli import main
 from nearkin.cli.app import nearkin
-nearkin.Index, nearkin.read_vectors
+nearkin.Index.load("idx").search(nearkin.read_vectors("Q.npy"), 3)
 codes = []
 for call in os.fsdecode(sys.stdin.buffer.read()).splitlines():
     child = os.fork()

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 import nearkin as nk
-from tests.cli.conftest import load, run, run_json
+from tests.cli.conftest import load, refused, run, run_json
 
 
 def test_encode_then_again(files: Path, tmp_path: Path) -> None:
@@ -24,10 +24,16 @@ def test_encode_then_again(files: Path, tmp_path: Path) -> None:
 
 
 def test_bad_input_is_one_line(files: Path, tmp_path: Path) -> None:
-    result = run("encode", tmp_path / "none-*.npy", "--model", tmp_path, "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "matches no file; check the pattern" in result.stderr
+    refused(
+        "matches no file; check the pattern",
+        "encode",
+        tmp_path / "none-*.npy",
+        "--model",
+        tmp_path,
+        "--out",
+        tmp_path / "out",
+    )
     np.save(tmp_path / "part.npy", load(files)["base"])
-    result = run("encode", tmp_path / "part.npy", "--model", tmp_path / "idx", "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "idx does not exist" in result.stderr
+    refused(
+        "idx does not exist", "encode", tmp_path / "part.npy", "--model", tmp_path / "idx", "--out", tmp_path / "out"
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nearkin.export import target
-from tests.cli.conftest import run, run_json
+from tests.cli.conftest import refused, run, run_json
 from tests.covering import each
 
 
@@ -47,7 +47,4 @@ def test_below_the_target_the_exit_code_is_one(idx: Path, tmp_path: Path, monkey
 def test_bad_input_is_one_line(idx: Path, args: list[str], message: str) -> None:
     if "pgvector" in args and not find_spec("psycopg"):
         return
-    result = run("export", idx, *[str(idx) if arg == "IDX" else arg for arg in args])
-    assert result.exit_code == 2, result.output
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
+    refused(message, "export", idx, *[str(idx) if arg == "IDX" else arg for arg in args])

@@ -9,7 +9,7 @@ import pytest
 
 import nearkin as nk
 from nearkin._distributed import PeerError, _timeout_of_environment
-from tests.cli.conftest import run
+from tests.cli.conftest import refused, run
 from tests.covering import each
 
 
@@ -43,9 +43,7 @@ def test_ids_are_printed_as_they_are(tmp_path):
 def test_out_is_checked_before_the_work(tmp_path):
     """Before, it failed after the work."""
     (tmp_path / "pairs.csv").write_text("user,item\n1,2\n")
-    result = run("embed", tmp_path / "pairs.csv", "--out", "/proc/nope")
-    assert result.exit_code == 2
-    assert "/proc/nope cannot be made: /proc takes no files" in result.stderr
+    refused("/proc/nope cannot be made: /proc takes no files", "embed", tmp_path / "pairs.csv", "--out", "/proc/nope")
 
 
 @each("text", ["soon", "-1", "nan", "0"])
@@ -104,10 +102,7 @@ def test_a_record_that_cannot_be_is_one_line(tmp_path, content):
     """Before: an unexpected KeyError."""
     nk.Index.build(np.eye(3, dtype=np.float32)).save(tmp_path / "idx")
     (tmp_path / "idx" / "evaluation.json").write_text(content)
-    result = run("report", tmp_path / "idx", "--out", tmp_path / "page.html")
-    assert result.exit_code == 2
-    assert "damaged" in result.stderr
-    assert result.stderr.count("\n") == 1
+    refused("damaged", "report", tmp_path / "idx", "--out", tmp_path / "page.html")
 
 
 @each("words", ["compress {base}/X.npy --keep-vectors", "embed {base}/p.csv"])
@@ -117,10 +112,7 @@ def test_the_space_for_out_is_looked_at_before_the_work(words: str, tmp_path, mo
     (tmp_path / "p.csv").write_text("user,item\n" + "".join(f"u{i % 9},i{i % 7}\n" for i in range(60)))
     monkeypatch.setattr("shutil.disk_usage", lambda place: type("Usage", (), {"free": 100})())
     monkeypatch.setattr("nearkin.TwoTower.fit", None)  # no work is begun
-    result = run(*[word.format(base=tmp_path) for word in words.split()], "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "MB and" in result.stderr
-    assert "MB free; make room" in result.stderr
+    refused("MB free; make room", *[word.format(base=tmp_path) for word in words.split()], "--out", tmp_path / "out")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["X.npy", "p.csv"]
 
 

@@ -10,10 +10,8 @@ import pytest
 import typer
 
 from nearkin.cli.app import app
-from tests.cli.conftest import run, run_json
+from tests.cli.conftest import refused, run, run_json
 from tests.covering import each
-
-pytestmark = pytest.mark.usefixtures("few_rounds")
 
 COMMANDS: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 OUTPUTS = ("out", "checkpoint")
@@ -121,9 +119,7 @@ def test_a_table_of_answers_that_is_also_read_stays(given: Path, tmp_path: Path)
     """A file of nearkin's own kind, and yet an input."""
     hits, idx, Q = tmp_path / "hits.csv", given / "idx", given / "Q.npy"
     run_json("search", idx, Q, "--out", hits)
-    result = run("search", idx, Q, "--query-ids", f"{hits}:query", "--out", hits, "--overwrite")
-    assert result.exit_code == 2
-    assert "is an input" in result.stderr
+    refused("is an input", "search", idx, Q, "--query-ids", f"{hits}:query", "--out", hits, "--overwrite")
 
 
 @each(
