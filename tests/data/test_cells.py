@@ -58,7 +58,7 @@ def test_floats_that_merge_ids_are_refused(tmp_path: Path, kind: str) -> None:
             pytest.fail(f"{name}: {read()}")
     for name, read in _float_ids(tmp_path, (2.0**bits - 1 - np.arange(8)).astype(kind)).items():
         if name in ("an index", "rows to add"):
-            with pytest.raises(TypeError, match=r"pass ids.astype\(np.int64\)"):
+            with pytest.raises(TypeError, match=r"pass \[int\(v\) for v in ids"):
                 read()
         elif name != "rows of comparisons" or kind == "float16":  # few rows of large numbers are ids
             read()
@@ -95,7 +95,7 @@ def test_whole_ids_written_as_floats_are_integers(tmp_path: Path, form: str) -> 
 
 
 @each("cell", ["80%", "4/5", "$3", "3 EUR", "★★★", "good"])
-@each("name", ["weight", "rating", "count", "plays"])
+@each("name", ["weight", "rating", "stars", "count", "plays"])
 def test_a_column_called_as_weights_is_never_left_aside(tmp_path: Path, name: str, cell: str) -> None:
     """With a note "left aside", 1 % counted as much as 99 %. The cell at fault is named, not an empty one."""
     table = pd.DataFrame({"user": ["a", "b", "c", "c"], "item": list("wxyz"), name: ["5", "", cell, cell]})
@@ -103,13 +103,13 @@ def test_a_column_called_as_weights_is_never_left_aside(tmp_path: Path, name: st
     for source in (table, tmp_path / "a.csv"):
         with pytest.raises(ValueError, match=f"column '{name}' .* row 2 holds '{re.escape(cell)}'; .* or rename"):
             nk.read_interactions(source)
-        if name != "plays" and (cell != "good" or name != "count"):
+        if name not in ("plays", "stars") and (cell != "good" or name != "count"):
             answers = {"a": list("wxyz"), "b": list("xyzw"), "c": list("yzwx"), name: ["5", "4", cell, cell]}
             with pytest.raises(ValueError, match=f"column '{name}' .* row 2 holds '{re.escape(cell)}'|rating"):
                 nk.read_comparisons(pd.DataFrame(answers))
 
 
-@each("cell", ["3 days ago", "morning"])
+@each("cell", ["3 days ago", "morning", "13.01.2023 17:09"])
 def test_a_column_called_as_times_is_never_left_aside(cell: str) -> None:
     table = pd.DataFrame({"user": ["a", "b"], "item": ["x", "y"], "time": ["2024-01-02", cell]})
     with pytest.raises(ValueError, match=f"holds '{cell}', neither a number nor an ISO date; .* or rename the column"):

@@ -1,6 +1,7 @@
 """Named cases of issue 14: files that killed the process, gave memory never written, or merged ids."""
 
 import base64
+import gzip
 import os
 import subprocess
 import sys
@@ -153,6 +154,9 @@ def make(path: Path, name: str) -> None:
         path.write_bytes("é,b,c\nb,é,c\n".encode("latin-1"))
     elif name == "open.csv":
         path.write_text('a,b,c\nb,"a,c\n')
+    elif name == "cut.csv.gz":
+        whole = gzip.compress(b"user,item,rating\nann,7,5.0\n" * 50)
+        path.write_bytes(whole[: len(whole) // 2])
     elif name == "none.parquet":
         pq.write_table(pa.table({}), path)
     elif name == "double.parquet":
@@ -167,7 +171,17 @@ def make(path: Path, name: str) -> None:
     "name",
     [
         *("encrypted.npz", "method.npz", "short.npz", "huge.npz", "huge.npy", "negative.npy", "nested.npy"),
-        *("void.npy", "wide.npy", "wide.csv", "blank.csv", "cell.csv", "utf16.csv", "latin.csv", "open.csv"),
+        *(
+            "void.npy",
+            "wide.npy",
+            "wide.csv",
+            "blank.csv",
+            "cell.csv",
+            "utf16.csv",
+            "latin.csv",
+            "open.csv",
+            "cut.csv.gz",
+        ),
         *("none.parquet", "double.parquet", "fifo.npy"),
     ],
 )

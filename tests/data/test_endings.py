@@ -26,11 +26,15 @@ def test_vectors_in_such_a_file_are_read(tmp_path: Path) -> None:
 
 @each(
     ("name", "way"),
-    [("m.mtx", "save_npz"), ("x.mat", "np.save"), ("v.bin", "save_word2vec_format"), ("s.dta", "pandas")],
+    [
+        *(("m.mtx", "save_npz"), ("x.mat", "np.save"), ("v.bin", "save_word2vec_format"), ("s.dta", "pandas")),
+        *(("a.xls", "save the sheet as CSV"), ("a.pt", r"X.float\(\).numpy\(\)"), ("a.csv.zst", "type unzstd")),
+        ("a.npy.gz", "only text is read so .*gunzip -k"),
+    ],
 )
 def test_what_to_type_for_others_is_named(tmp_path: Path, name: str, way: str) -> None:
-    (tmp_path / name).write_bytes(b"x")
-    for read in (nk.read_interactions, nk.read_vectors):
+    (tmp_path / name).write_bytes(b"PK12345678")
+    for read in (nk.read_interactions, nk.read_vectors, nk.read_comparisons, nk.data.read_column):
         with pytest.raises(ValueError, match=way):
             read(tmp_path / name)
 

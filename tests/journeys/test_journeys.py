@@ -15,7 +15,7 @@ from tests.journeys.test_stumbling_blocks import survey
 
 pd = pytest.importorskip("pandas")  # not among the lowest versions
 SCRIPTS = Path(__file__).parents[2] / "examples" / "journeys"
-pytestmark = pytest.mark.usefixtures("few_rounds", "few_draws")
+pytestmark = pytest.mark.usefixtures("few_fits", "few_draws")
 
 
 @pytest.fixture(autouse=True)

@@ -87,13 +87,6 @@ def test_nothing_is_written_when_training_fails(tmp_path: Path, X: np.ndarray) -
     assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]
 
 
-def test_a_damaged_record_is_named(tmp_path: Path, X: np.ndarray) -> None:
-    nk.Index.build(X).save(tmp_path / "idx")
-    (tmp_path / "idx" / RUN).write_text("{")
-    with pytest.raises(ValueError, match=r"run\.json is damaged"):
-        read_record(tmp_path / "idx", RUN)
-
-
 @pytest.mark.parametrize("metric", ["l2", "cosine"])
 def test_queries_reach_the_fit_as_rows_do(
     tmp_path: Path, X: np.ndarray, metric: str, monkeypatch: pytest.MonkeyPatch

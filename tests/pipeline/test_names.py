@@ -10,7 +10,7 @@ import pytest
 import nearkin as nk
 from nearkin.pipeline.inputs import find_ids
 from nearkin.pipeline.pages import folder_page
-from tests.cli.conftest import run, run_json
+from tests.cli.conftest import refused, run, run_json
 from tests.covering import each
 
 
@@ -132,10 +132,7 @@ def test_bad_input_is_one_line(arguments: tuple[object, ...], message: str, fold
         arguments = (*arguments, "--codes", 512)
     (folder / "twice.txt").write_text("Tee\n" * 300)
     typed = [folder / str(word) if ".npy" in str(word) or ".txt" in str(word) else word for word in arguments]
-    result = run(*typed, "--out", folder / "out")
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+    refused(message, *typed, "--out", folder / "out")
     assert not (folder / "out").exists()
 
 

@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.cli.conftest import run
+from tests.cli.conftest import refused, run
 from tests.processes import Program
 
 
@@ -65,14 +65,10 @@ def test_what_stands_at_out_is_neither_replaced_nor_taken_up_unasked(things: Pat
     for name in ("answers.csv", "answers.csv.journal"):
         there = things.with_name(name)
         there.write_text("anchor,near,far\nred,green,blue\n")
-        said = run("ask", things, "--out", out, "--port", 0)
-        assert said.exit_code == 2
-        assert f"{name} exists; --resume" in " ".join(said.stderr.split())
+        refused(f"{name} exists; --resume", "ask", things, "--out", out, "--port", 0)
         there.unlink()
     out.write_text("anchor,near,far\nred,green,blue\n")
-    said = run("ask", things, "--out", out, "--port", 0, "--resume")
-    assert said.exit_code == 2
-    assert "put the journal back" in " ".join(said.stderr.split())
+    refused("put the journal back", "ask", things, "--out", out, "--port", 0, "--resume")
     assert out.read_text() == "anchor,near,far\nred,green,blue\n"
 
 
@@ -113,9 +109,17 @@ def test_the_rules_of_a_study_reach_the_page(things: Path) -> None:
             call(link, f"api/r/{key}/answer", {"question": question["question"], "choice": 0, "seconds": 1})
         state = json.loads(urlopen(began["links"]["results"] + "state").read())
         assert state["rule"].startswith("Left out: raters with more than 0 catch questions answered wrong.")
-        with pytest.raises(HTTPError, match="400") as refused:  # there is the one answer that was wanted
+        with pytest.raises(HTTPError, match="400") as full:  # there is the one answer that was wanted
             call(link, "api/join", {"agreed": True})
-        refused.value.close()  # Python 3.14 warns otherwise
-    said = run("ask", things, "--out", things.with_name("b.csv"), "--port", 0, "--study", study)
-    assert said.exit_code == 2
-    assert "there are no catch questions; give catch too" in " ".join(said.stderr.split())
+        full.value.close()  # Python 3.14 warns otherwise
+    refused(
+        "there are no catch questions; give catch too",
+        "ask",
+        things,
+        "--out",
+        things.with_name("b.csv"),
+        "--port",
+        0,
+        "--study",
+        study,
+    )
