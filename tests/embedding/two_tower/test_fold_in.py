@@ -180,15 +180,19 @@ def test_recommendations_are_explained_by_each_users_own_pairs() -> None:
     assert (because[1, 2] == -1).all()
 
 
+UNKNOWN = "right has 1 id that right_ids lacks, the first is 999"
+EMPTY = "history is empty; give at least one right id"
+
+
 @each(
     ("asked", "options", "message"),
     [
         ((None, [5]), {}, "give either left_ids seen in fit, or None and the history="),
         (([999], [5]), {}, "left has 1 id that left_ids lacks, the first is 999"),
-        (([4], [999]), {}, "right has 1 id that right_ids lacks, the first is 999"),
+        (([4], [999]), {}, UNKNOWN),
         (([4, 9], [5]), {}, r"right_ids has shape \(1, 1\); it must be \(2, K\)"),
         (([4], [5], 0), {}, "n is 0; it must be"),
-        ((None, [5]), {"history": []}, "history is empty; give at least one right id"),
+        ((None, [5]), {"history": []}, EMPTY),
     ],
 )
 def test_what_cannot_be_explained_is_said(asked: tuple, options: dict, message: str) -> None:
@@ -207,17 +211,11 @@ def test_features_are_what_a_new_row_shrinks_towards() -> None:
 
 
 @either
-@each(
-    ("history", "message"),
-    [
-        ([999], "right has 1 id that right_ids lacks, the first is 999"),
-        ([], "history is empty; give at least one right id"),
-        (sp.csr_matrix(np.ones((2, 5))), r"history has shape \(2, 5\); it must be \(b, 120\)"),
-    ],
-)
-def test_what_cannot_be_folded_in_is_said(loss: AllPairs | CosineSoftmax, history: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        fitted(loss).embed_left(history)
+def test_what_cannot_be_folded_in_is_said(loss: AllPairs | CosineSoftmax) -> None:
+    shape = r"history has shape \(2, 5\); it must be \(b, 120\)"
+    for history, message in (([999], UNKNOWN), ([], EMPTY), (sp.csr_matrix(np.ones((2, 5))), shape)):
+        with pytest.raises(ValueError, match=message):
+            fitted(loss).embed_left(history)
 
 
 def test_a_loss_without_a_row_of_its_own_folds_nothing_in() -> None:

@@ -139,12 +139,9 @@ def test_what_does_not_go_together_is_refused_before_training(options: dict, kin
         nk.TwoTower(**{"n_components": 8} | options).fit(PLAIN)
 
 
-def test_a_softmax_on_cosines_refuses_features() -> None:
+def test_a_softmax_on_cosines_refuses_features_and_a_joint_fit_to_be_too_short_to_start_its_index() -> None:
     with pytest.raises(ValueError, match="features"):
         nk.TwoTower(4, loss="cosine-softmax").fit(FEATURED)
-
-
-def test_a_joint_fit_too_short_to_start_its_index_is_refused() -> None:
     model = nk.TwoTower(8, index=IndexingLayer(8, 2, 16), solver=Joint(max_iter=8), random_state=0)
     with pytest.raises(ValueError, match="max_iter is 8, but solver 'joint' starts the index at step 9"):
         model.fit(PLAIN)
