@@ -142,7 +142,7 @@ class KMeansHash(AbstractHasher):
         """Learn centroids from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
         n_bits, width = self.n_bits, self.bits_per_subspace
         X = whole_rows(self, X, min_rows=n_bits + 1)
-        spectrum = principal_axes(lambda: row_blocks(X), self._n_components())
+        spectrum = principal_axes(X, self._n_components())
         spectrum.check_rank(n_bits, X.shape[1])
         groups = deal_axes(np.log(spectrum.variances / spectrum.variances[-1]) + 1e-9, -(-n_bits // width))
         self.mean_ = spectrum.mean.astype(X.dtype)
@@ -273,7 +273,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
         X = whole_rows(self, X, min_rows=self.n_bits + 1)
-        spectrum = principal_axes(lambda: row_blocks(X), self._n_components())
+        spectrum = principal_axes(X, self._n_components())
         spectrum.check_rank(self.n_bits, X.shape[1])
         Z = principal_coordinates(X, spectrum)
         self.scale_ = scale_of("eq25", spectrum.variances, self.n_bits)

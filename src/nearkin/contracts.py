@@ -174,9 +174,7 @@ class BitCodes(Quantizer, Protocol):
 class LinearBits(BitCodes, Protocol):
     """Bits that are the signs of a linear map, so that queries may stay real-valued."""
 
-    def linear_transform(self, padding: float = 0.0) -> faiss.LinearTransform:
-        """The map as a `faiss.LinearTransform`."""
-        ...
+    projection_: np.ndarray  # (d, n_bits)
 
     def search(
         self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, asymmetric: bool = False

@@ -129,7 +129,6 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "split_given": {"interactions": lambda: interactions(split=np.arange(60) % 3)},
     "plot_convergence": {"curves": lambda: {"a": [1.0, 0.5]}},
     "plot_map": {"X": lambda: X[:, :2]},
-    "check_gradient": {"f": lambda: lambda Y: (Y**2).sum(), "X": lambda: torch.eye(4, dtype=torch.float64)},
     "is_orthogonal": {"X": lambda: torch.eye(4)},
     "random_matching": {"generator": lambda: None},
     "find_method": {"name": lambda: "none"},

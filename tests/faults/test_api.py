@@ -54,7 +54,6 @@ def test_what_the_campaign_found() -> None:
         ("comparisons_from_names", {"annotators": 3}),
         ("list_metrics", {"relevant": None}),
         ("is_orthogonal", {"X": None}),
-        ("check_gradient", {"random_state": None}),
         ("max_weight_matching", {"W": torch.empty(4, 4, device="meta")}),
         ("plot_error", {"ax": "x"}),
         ("plot_map", {"X": [0, 0, 0]}),

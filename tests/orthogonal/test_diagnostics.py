@@ -1,4 +1,4 @@
-"""Diagnostics: what is orthogonal, which gradients are right, and the records of a training."""
+"""Diagnostics: what is orthogonal, and the records of a training."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.orthogonal import GivensDescent, check_gradient, is_orthogonal
+from nearkin.orthogonal import GivensDescent, is_orthogonal
 from tests.covering import each
 
 
@@ -22,33 +22,6 @@ def test_rounded_matrices_are_orthogonal_and_scaled_ones_are_not(dtype: torch.dt
     assert not is_orthogonal(X, 0.0)
     assert is_orthogonal(X.double().numpy(), 0.05)
     assert not is_orthogonal(np.ones((3, 3)))
-
-
-@each("shape", [(5, 5), (6, 3), (2, 4, 4)])
-def test_check_gradient_tells_right_from_wrong(shape: tuple[int, ...]) -> None:
-    X = haar_orthogonal(*shape, random_state=0, dtype=torch.float64)
-    C = torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-
-    def f(X: Tensor) -> Tensor:
-        return (C * X).sum() ** 2 + (X**4).sum()
-
-    def gradient(X: Tensor) -> Tensor:
-        return 2 * (C * X).sum() * C + 4 * X**3
-
-    assert check_gradient(f, X)[0]
-    ok, slope = check_gradient(f, X, gradient=gradient)
-    assert ok
-    assert slope == pytest.approx(2, abs=0.1)
-    ok, slope = check_gradient(f, X, gradient=lambda X: 1.1 * gradient(X))
-    assert not ok
-    assert slope == pytest.approx(1, abs=0.1)
-
-
-def test_check_gradient_of_a_constant_and_off_the_manifold() -> None:
-    X = haar_orthogonal(4, 4, random_state=0)
-    assert check_gradient(lambda X: (X**2).sum(), X) == (True, float("inf"))
-    with pytest.raises(ValueError, match="not orthonormal"):
-        check_gradient(lambda X: X.sum(), 2 * X)
 
 
 @each("X", [np.eye(3) * 1j, torch.eye(3) * 1j, torch.eye(3).to_sparse(), torch.empty(3, 3, device="meta")])

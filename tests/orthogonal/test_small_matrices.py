@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.linalg.orthonormal import nearest_orthogonal, orthogonality_error
-from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
 from nearkin.orthogonal.optimizer import COMPILED, COMPILED_THREADED
 from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE
 from nearkin.orthogonal.small_step import correct, descend_small, is_small, signs_array
 from tests.covering import covering, each
 from tests.orthogonal.steps import gradient, point
+from tests.reference.tangent import random_skew
 
 SHAPES = [(1, 1), (2, 2), (20, 20), (3, 6, 6), (9, 4), (4, 9), (5, 1), (3, 8, 3), (2, 3, 2, 5)]
 STRIDES: dict[str, Callable[[Tensor], Tensor]] = {

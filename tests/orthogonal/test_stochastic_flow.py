@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from nearkin.linalg.skew import left_skew, random_skew
+from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal import RiemannianDescent, StochasticFlow
 from nearkin.orthogonal.matching import round_robin, uniform_components
 from nearkin.orthogonal.stochastic_flow import (
@@ -25,6 +25,7 @@ from nearkin.orthogonal.stochastic_flow import (
 )
 from tests.covering import each
 from tests.orthogonal.steps import first_draws, problem, stepped
+from tests.reference.tangent import random_skew
 
 
 @each("s", [2, 3, 7])

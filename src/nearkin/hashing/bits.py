@@ -89,6 +89,6 @@ def asymmetric_index(n_bits: int) -> faiss.IndexPQ:
     return index
 
 
-def pad_columns(values: np.ndarray, padding: float = 0.0) -> np.ndarray:
-    """Return values (n, L) as float32 with columns of `padding` up to a multiple of 8."""
-    return np.pad(values.astype(np.float32), ((0, 0), (0, -values.shape[1] % 8)), constant_values=padding)
+def pad_columns(values: np.ndarray) -> np.ndarray:
+    """Return values (n, L) as float32 with columns of zeros up to a multiple of 8."""
+    return np.pad(values.astype(np.float32), ((0, 0), (0, -values.shape[1] % 8)))

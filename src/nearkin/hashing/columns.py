@@ -3,7 +3,7 @@
 Also here: the steps over columns, the secular equation that they solve, and sums of vectors under their signs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs  # scipy.linalg's wrappers cost m
 
 from nearkin._distributed import ALONE, Group
 from nearkin.contracts import Callback
-from nearkin.hashing.spectrum import Blocks, Spectrum
+from nearkin.hashing.spectrum import Spectrum
 from nearkin.linalg.orthonormal import nearest_orthogonal, unique_q
 from nearkin.linalg.signs import row_blocks
 from nearkin.statistics import RowMean
@@ -224,27 +224,18 @@ BLOCK = 1024  # rows and their projections stay in the cache between the two pro
 
 @dataclass(frozen=True)
 class CentredRows:
-    """Centred data; a fit needs only its sign moments in principal coordinates.
-
-    `blocks()` yields vectors in principal coordinates: an iteration costs 2 n m L multiply-adds. Or, with the
-    spectrum's `axes`, it yields centred rows (b, d), which may come from a stream: 2 n d L.
-    """
+    """Centred data; a fit needs only their sign moments."""
 
     spectrum: Spectrum
-    blocks: Blocks  # of a group each process has its own rows
-    axes: np.ndarray | None = None  # (d, m)
+    coordinates: np.ndarray  # (n, m) of its vectors along their principal axes; of a group each process has its own
     group: Group = ALONE
 
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
-        """Return Z^T sign(Z V) / n (m, L) float64 for vectors Z (n, m) in principal coordinates and V (m, L)."""
-        P = V if self.axes is None else self.axes @ V
-        moment = RowMean(*P.shape)
-        for block in self.blocks():
-            narrow = P.astype(block.dtype)
-            for rows in row_blocks(block, BLOCK):
-                moment.update(rows.T @ _signs_in_place(rows @ narrow), len(rows))
-        found = self.group.merge(moment).finalize()
-        return found if self.axes is None else self.axes.T @ found
+        """Return Z^T sign(Z V) / n (m, L) float64 for the coordinates Z (n, m) and V (m, L)."""
+        moment, narrow = RowMean(*V.shape), V.astype(self.coordinates.dtype)
+        for rows in row_blocks(self.coordinates, BLOCK):
+            moment.update(rows.T @ _signs_in_place(rows @ narrow), len(rows))
+        return self.group.merge(moment).finalize()
 
 
 def principal_coordinates(X: np.ndarray, spectrum: Spectrum) -> np.ndarray:
@@ -254,13 +245,6 @@ def principal_coordinates(X: np.ndarray, spectrum: Spectrum) -> np.ndarray:
     for block, out in zip(row_blocks(X), row_blocks(coordinates), strict=True):
         np.matmul(block - mean, axes, out=out)
     return coordinates
-
-
-def centred(blocks: Blocks, mean: np.ndarray) -> Iterable[np.ndarray]:
-    """Vectors less their mean, a few at a time."""
-    for block in blocks():
-        for rows in row_blocks(block, BLOCK):
-            yield rows - mean.astype(block.dtype)
 
 
 def _signs_in_place(Y: np.ndarray) -> np.ndarray:

@@ -1,26 +1,21 @@
 """Hashers whose code is the sign of a linear map; most of them train in principal coordinates."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
-import faiss
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.linalg import orth
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_codes, check_integer, check_vectors, validate_vectors
-from nearkin._distributed import current
-from nearkin._fields import counted
+from nearkin._check import check_integer, validate_vectors
 from nearkin._threads import serial_products
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
-from nearkin.hashing.bits import asymmetric_index, pad_columns
-from nearkin.hashing.columns import CentredRows, centred, principal_coordinates, random_columns
-from nearkin.hashing.spectrum import Blocks, principal_axes, scale_of
+from nearkin.hashing.columns import CentredRows, principal_coordinates, random_columns
+from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.linalg.signs import affine_values, row_blocks
 from nearkin.statistics import RowMean, row_mean, shared_generator, squared_norm, training_rows
 
@@ -55,39 +50,13 @@ class AbstractLinearHasher(AbstractHasher):
         """Return the variance of X in the span of `projection_` as a share of what top-L PCA keeps (Table 3)."""
         check_is_fitted(self)
         X = validate_vectors(self, X)
-        spectrum = principal_axes(lambda: row_blocks(X))
+        spectrum = principal_axes(X)
         inside = orth(self.projection_.astype(np.float64)).T @ spectrum.axes
         return float(((inside**2) @ spectrum.variances).sum() / spectrum.variances[: self.n_bits].sum())
 
-    def linear_transform(self, padding: float = 0.0) -> faiss.LinearTransform:
-        """Return `project` as a `faiss.LinearTransform`, its output filled up with `padding` to whole bytes."""
-        check_is_fitted(self)
-        matrix = pad_columns(self.scale_ * self.projection_.astype(np.float64)).T  # (8 * bytes, d)
-        shift = self.intercept_ - self.scale_ * (self.mean_.astype(np.float64) @ self.projection_)
-        transform = faiss.LinearTransform(matrix.shape[1], matrix.shape[0], True)
-        faiss.copy_array_to_vector(np.ascontiguousarray(matrix).ravel(), transform.A)
-        faiss.copy_array_to_vector(pad_columns(shift[None], padding).ravel(), transform.b)
-        transform.is_trained = True
-        return transform
-
-    def to_faiss_vectors(self, codes: np.ndarray | None = None, *, asymmetric: bool = False) -> faiss.IndexPreTransform:
-        """Return a FAISS index that takes *vectors* where `to_faiss` takes codes, empty or with `codes` (n, bytes). It
-        is an `IndexPreTransform` over `IndexLSH`, or with `asymmetric` over an `IndexPQ` of sign patterns. FAISS
-        computes in float32, so values within rounding of zero may get the other bit than `encode` gives them."""
-        transform = self.linear_transform(0.0 if asymmetric else -1.0)  # padding bits are 0 in our codes
-        inner = asymmetric_index(self.n_bits) if asymmetric else faiss.IndexLSH(transform.d_out, transform.d_out, False)
-        if codes is not None:
-            inner.add_sa_codes(check_codes(codes, transform.d_out // 8))
-        index = faiss.IndexPreTransform(inner)
-        index.prepend_transform(transform)
-        for part in (inner, transform):
-            part.this.disown()
-        index.own_fields = True
-        return index
-
 
 class AbstractSpectralHasher(AbstractLinearHasher):
-    """A linear hasher that trains on second moments and sign moments only, so in memory or from a stream."""
+    """A linear hasher that trains on second moments and sign moments only."""
 
     random_state: Seed = None
 
@@ -102,28 +71,9 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         """
         self._check_params()
         X, shard = training_rows(self, X, min_rows=self.n_bits + 1, parameter="n_bits")
-        spectrum = principal_axes(lambda: row_blocks(X), self._n_components(), shard.group)
-        coordinates = principal_coordinates(X, spectrum)
-        return self._learn(CentredRows(spectrum, lambda: [coordinates], group=shard.group), X.dtype, callback, y)
-
-    def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
-        """Train on vectors that need not fit in memory: a list of arrays (b, d), or a function that returns them again.
-
-        Every iteration reads all blocks once; n x d numbers are never held. The result is that of `fit` on the
-        concatenated vectors up to rounding. Several processes give their own blocks each, with at least one vector.
-        """
-        self._check_params()
-        source = _checked_blocks(blocks)
-        spectrum = principal_axes(source, self._n_components(), current())
-        d = len(spectrum.mean)
-        if spectrum.n_rows <= self.n_bits:
-            raise ValueError(
-                f"{counted(spectrum.n_rows, 'vector')} in blocks; n_bits={self.n_bits} needs at least {self.n_bits + 1}"
-            )
-        self.n_features_in_ = d
-        dtype = next(iter(source())).dtype
-        rows = CentredRows(spectrum, lambda: centred(source, spectrum.mean), spectrum.axes, current())
-        return self._learn(rows, dtype, callback)
+        spectrum = principal_axes(X, self._n_components(), shard.group)
+        rows = CentredRows(spectrum, principal_coordinates(X, spectrum), shard.group)
+        return self._learn(rows, X.dtype, callback, y)
 
     @abstractmethod
     def _columns(
@@ -143,23 +93,6 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         with serial_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
             V, history = self._columns(rows, shared_generator(self.random_state), callback)
         return self._keep(spectrum.mean.astype(dtype), (spectrum.axes @ V).astype(dtype), self.scale_, history)
-
-
-def _checked_blocks(blocks: Blocks | Iterable[np.ndarray]) -> Blocks:
-    """A function that yields checked blocks of one width, again at each call."""
-    if not callable(blocks) and iter(blocks) is blocks:
-        raise TypeError("blocks is an iterator, which can be read only once; pass a list or a function that gives one")
-
-    def read() -> Iterable[np.ndarray]:
-        width = None
-        for block in blocks() if callable(blocks) else blocks:
-            block = check_vectors(block, name="blocks", n_features=width)
-            width = block.shape[1]
-            yield block
-        if width is None:
-            raise ValueError("blocks is empty; give at least one array of vectors")
-
-    return read
 
 
 @dataclass(eq=False, repr=False)

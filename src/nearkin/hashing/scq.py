@@ -45,7 +45,7 @@ class AbstractEncoder(AbstractSpectralHasher):
         """Regress on codes of the classes if labels tell vectors apart, else train without labels."""
         if y is None or rows.group.size > 1:  # several processes number labels apart
             return super()._learn(rows, dtype, callback)
-        (Z,) = rows.blocks()
+        Z = rows.coordinates
         marks = _marks(check_labels(y, "y", len(Z)))  # pyright: ignore[reportArgumentType]
         if not marks.nnz:
             return super()._learn(rows, dtype, callback)

@@ -1,16 +1,15 @@
 """The principal axes of the data, in which linear hashers train, because X^T X is diagonal there (SCQ, eq. 15)."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
 
 from nearkin._distributed import ALONE, Group
+from nearkin.linalg.signs import row_blocks
 from nearkin.statistics import RowMean, row_mean
 
 SCALES = ("eq25", "top-eigenvalue")
-Blocks = Callable[[], Iterable[np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -39,20 +38,22 @@ class Spectrum:
             )
 
 
-def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group = ALONE) -> Spectrum:
-    """Return the `Spectrum` of the vectors that `blocks()` yields on all processes of `group`, in two passes. The rank
-    counts variances above (4 eps)^2 of the largest, eps that of the input's type. All sums are float64."""
-    sums, eps = _sums(blocks)
+def principal_axes(X: np.ndarray, n_components: int | None = None, group: Group = ALONE) -> Spectrum:
+    """Return the `Spectrum` of vectors X (n, d) of all processes of `group`, in two passes. The rank counts variances
+    above (4 eps)^2 of the largest, eps that of X's type. All sums are float64."""
+    sums = RowMean(X.shape[1])
+    for block in row_blocks(X):
+        sums.merge(row_mean(block))
     mean, n_rows = group.merge(sums).finalize(), int(sums.count[0])
     d = len(mean)
     if n_rows < d:
         # through the small n x n matrix of inner products
-        centred = np.concatenate(group.gather(np.concatenate([block - mean for block in blocks()])))
+        centred = np.concatenate(group.gather(X - mean))
         _, singular, rows = np.linalg.svd(centred, full_matrices=False)
         variances, axes = singular**2 / len(centred), rows.T
     else:
         scatter = RowMean(d, d)
-        for block in blocks():
+        for block in row_blocks(X):
             centred = block - mean
             scatter.update(centred.T @ centred, len(centred))  # NumPy calls syrk here: half the work of a product
         covariance = group.merge(scatter).finalize()
@@ -62,24 +63,13 @@ def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group
     group.broadcast(variances, axes)  # machines may round differently
     if not len(variances):
         raise ValueError("X holds values whose squares float64 cannot hold; scale it, for example X / np.abs(X).max()")
-    floor = variances[0] * max(d * np.finfo(np.float64).eps, (4 * eps) ** 2)
+    floor = variances[0] * max(d * np.finfo(np.float64).eps, (4 * np.finfo(X.dtype).eps) ** 2)
     noise = (np.abs(mean).max() * np.finfo(np.float64).eps * 8) ** 2  # rounding error of centred constant data
     kept = int((variances > max(floor, noise)).sum())
     kept = kept if n_components is None else min(kept, n_components)
     largest = axes[np.abs(axes[:, :kept]).argmax(axis=0), np.arange(kept)]
     signs = np.where(largest < 0, -1.0, 1.0)  # so that rounding cannot flip the sign of an axis
     return Spectrum(mean, variances[:kept].copy(), np.ascontiguousarray(axes[:, :kept] * signs), n_rows)
-
-
-def _sums(blocks: Blocks) -> tuple[RowMean, float]:
-    """Sums of the rows, and the precision of their type."""
-    sums, eps = None, np.finfo(np.float64).eps
-    for block in blocks():
-        sums = (sums or RowMean(block.shape[1])).merge(row_mean(block))
-        eps = np.finfo(block.dtype).eps
-    if sums is None:
-        raise ValueError("blocks is empty; give at least one array of vectors")
-    return sums, float(eps)
 
 
 def scale_of(rule: str | float, variances: np.ndarray, n_bits: int) -> float:

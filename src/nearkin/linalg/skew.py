@@ -74,12 +74,6 @@ def drop_normal(
     return V - X @ ((product + product.mT) / 2)
 
 
-def random_skew(*shape: int, generator: torch.Generator | None = None, dtype: torch.dtype | None = None) -> Tensor:
-    """Return a Gaussian skew matrix (..., d, d): entries above the diagonal are independent standard normal."""
-    upper = torch.randn(*shape, generator=generator, dtype=dtype).triu(1)
-    return upper - upper.mT
-
-
 def for_kernels(X: torch.Tensor) -> bool:
     """Whether the compiled kernels take X: float32 or float64 on the CPU."""
     return X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64)

@@ -10,7 +10,6 @@ from nearkin._lazy import lazily
 if TYPE_CHECKING:
     from nearkin.orthogonal.averaging import orthogonal_average as orthogonal_average
     from nearkin.orthogonal.block_rotation import BlockRotation as BlockRotation
-    from nearkin.orthogonal.diagnostics import check_gradient as check_gradient
     from nearkin.orthogonal.diagnostics import is_orthogonal as is_orthogonal
     from nearkin.orthogonal.givens_descent import GivensDescent as GivensDescent
     from nearkin.orthogonal.matching import greedy_matching as greedy_matching

@@ -286,7 +286,7 @@ def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequenc
         name = row["search"] if row["oversample"] is None else f"{row['search']}, {row['oversample']} × k"
         kept = f" + {row['bytes_kept'] / 1e6:.3g} MB of vectors" if row["bytes_kept"] else ""
         size = f"{counted(row['bytes_per_vector'], 'byte')}{kept}"
-        low, high = row.get("interval") or (None, None)  # of an evaluation by an earlier version
+        low, high = row.get("interval") or (None, None)
         rows.append([name, size, *(row[m] for m in measures), None if low is None else (high - low) / 2 or None])
     return ["search", "needs", *measures, "± (95 %)"], rows
 

@@ -140,9 +140,8 @@ def read_sides(folder: Path) -> Sides | None:
     if not (folder / LEFT).is_file():
         return None
     arrays, index = read_arrays(folder / LEFT), nk.Index.load(folder)
-    indices = arrays["indices"]
-    weights = arrays.get("weights", np.ones(len(indices), np.float32))  # folders of early versions have none
-    seen = sp.csr_matrix((weights, indices, arrays["indptr"]), (len(arrays["vectors"]), len(index)))
+    shape = len(arrays["vectors"]), len(index)
+    seen = sp.csr_matrix((arrays["weights"], arrays["indices"], arrays["indptr"]), shape)
     return Sides(arrays["vectors"], unpack_ids("left", arrays), index, index.row_ids, seen, names)
 
 

@@ -297,7 +297,7 @@ def _size(run: Fields, folder: Path) -> Section | None:
 def _comparison(run: Fields) -> Section | None:
     """The codec that won, with its lead over each of its rivals."""
     trials = run.get("comparison", {}).get("trials", ())
-    if not trials or "lead" not in trials[0]:  # one method was given, or an earlier version made the index
+    if not trials or "lead" not in trials[0]:  # one method was given
         return None
     how = (
         f"{counted(len(trials), 'codec')} of at most {counted(max(row['bytes'] for row in trials), 'byte')} in short "
