@@ -1,7 +1,6 @@
 """A short, seeded part of the campaign on saved folders; the long one: `python -m tests.faults --folders --signed`."""
 
-import pytest
-
+from tests.covering import each
 from tests.faults import folders
 from tests.faults.child import run_cases
 from tests.faults.folders import prepare as prepare
@@ -34,7 +33,7 @@ def test_a_changed_answer_is_noticed(tmp_path, monkeypatch) -> None:
     assert any("answers otherwise" in outcome(number, tmp_path) for number in range(300))
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@each("seed", [0, 1])
 def test_damages_repeat_by_their_seed(seed) -> None:
     rng = folders.random.Random
     whole, other = {"a": b"1234", "b.json": b'{"x": [1, 2]}'}, {"a": b"5678", "b.json": b"{}"}

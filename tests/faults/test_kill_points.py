@@ -4,12 +4,13 @@ import pytest
 import typer
 
 from nearkin.cli.app import app
+from tests.covering import each
 from tests.faults import kills
 from tests.faults.jobs import JOBS
 from tests.processes import Program
 
 
-@pytest.mark.parametrize(
+@each(
     ("job", "way", "step", "least"),
     [("save", "exchange", 6, 5), ("save", "renames", 6, 5), ("encode", "exchange", 16, 3), ("ask", "exchange", 5, 5)],
 )
@@ -41,7 +42,7 @@ def test_a_full_disk_is_one_error_and_leaves_nothing_half_written(tmp_path):
     assert left == "500 ['idx']"
 
 
-@pytest.mark.parametrize("job", ["save", "add"])
+@each("job", ["save", "add"])
 def test_two_at_once_leave_what_one_or_both_in_turn_would(job):
     row = kills.points(job, "together", 10)
     assert not row.faults

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from tests.covering import each
 from tests.faults import campaign, commands, learners, sequences, writers
 from tests.faults.child import Fault, run_cases
 from tests.faults.table import Row, markdown, write_table
@@ -45,7 +46,7 @@ def test_a_traceback_and_leftovers_are_noticed(tmp_path, monkeypatch) -> None:
         commands._judge(["search", "IDX", "GOOD"], work, places)
 
 
-@pytest.mark.parametrize("way", ["threads", "fork"])  # the campaign adds "spawn", which imports for seconds
+@each("way", ["threads", "fork"])  # the campaign adds "spawn", which imports for seconds
 def test_no_acknowledged_change_is_lost(way, tmp_path):
     """Before, the last save won: rows that another process had added meanwhile were gone."""
     assert writers.case(writers.WAYS.index(way), 0, tmp_path) == "same"

@@ -12,6 +12,7 @@ import pytest
 
 import nearkin as nk
 from nearkin import quantization
+from tests.covering import each
 
 DRAWS = 8
 CODECS: dict[str, Callable[[int], Any]] = {
@@ -55,7 +56,7 @@ def drawn(name: str, fit: Callable[[np.random.Generator], np.ndarray]) -> int:
     return fitted
 
 
-@pytest.mark.parametrize("name", CODECS)
+@each("name", CODECS)
 def test_codecs(name: str) -> None:
     def fit(rng: np.random.Generator) -> np.ndarray:
         X = tiny(rng)
@@ -88,7 +89,7 @@ def test_rotations_ids_and_bridges() -> None:
     assert drawn("Bridge", bridge) > DRAWS // 5
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each("loss", LOSSES)
 def test_towers(loss: str) -> None:
     def fit(rng: np.random.Generator) -> np.ndarray:
         m, n, pairs = rng.integers(1, 12, 3)
@@ -99,7 +100,7 @@ def test_towers(loss: str) -> None:
     assert drawn(loss, fit) > DRAWS // 5
 
 
-@pytest.mark.parametrize("loss", ["gnmds", "ckl", "ste", "t-ste", "soe"])
+@each("loss", ["gnmds", "ckl", "ste", "t-ste", "soe"])
 def test_maps_of_few_comparisons(loss: str) -> None:
     def fit(rng: np.random.Generator) -> np.ndarray:
         n = int(rng.integers(3, 8))

@@ -111,20 +111,20 @@ def test_a_centroid_far_out_leaves_the_scan_to_faiss(far: float, used: bool, rng
 @pytest.mark.parametrize("name", ["product", "residual", *LISTS])
 def test_what_was_searched_or_changed_before_changes_no_result(name: str) -> None:
     index = Index.build(X, fitted(name))
-    alone = np.concatenate([copy.deepcopy(index).search(Q[i : i + 1], 10)[1] for i in range(6)])
+    alone = np.concatenate([copy.deepcopy(index).search(Q[i : i + 1], 10)[1] for i in range(2)])
     with ThreadPoolExecutor(4) as pool:
         at_once = list(pool.map(lambda i: index.search(Q[i : i + 1], 10)[1][0], range(6)))
     index.add(MORE).search(Q, 10)
     index.remove(np.arange(len(X), len(X) + len(MORE))).search(Q, 10)
     index.add(MORE).remove(np.arange(100)).search(Q[:1], 10)
     fresh = Index.build(np.concatenate([X[100:], MORE]), index.quantizer, ids=index.row_ids)
-    np.testing.assert_array_equal(alone, at_once)
+    np.testing.assert_array_equal(alone, at_once[:2])
     for a, b in zip(index.search(Q, 10), fresh.search(Q, 10), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_equal_rows_have_answers(rng: np.random.Generator) -> None:
-    index = Index.build(np.repeat(X[:1], 4_000, axis=0), fitted("axis"))
+    index = Index.build(np.repeat(X[:1], 1_200, axis=0), fitted("axis"))
     for _ in range(2):
         scores, ids = index.search(Q, 10)
         assert (ids >= 0).all()

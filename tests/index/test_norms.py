@@ -16,6 +16,7 @@ from nearkin.export.source import Source
 from nearkin.linalg.norms import POWER, Norms
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+from tests.covering import each
 from tests.refusals import each_refused
 
 rng = np.random.default_rng(0)
@@ -74,10 +75,10 @@ def compared(metric: str, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.square(asked[:, None] - rows).sum(axis=2) if metric == "l2" else -asked @ rows.T
 
 
-@pytest.mark.parametrize(("name", "kind", "metric"), CASES)
+@each(("name", "kind", "metric"), CASES)
 def test_scores_are_those_of_decoded_rows_at_their_norm(name: str, kind: str, metric: str, tmp_path: Path) -> None:
     """After rows came and went, and after saving."""
-    own, Q = SETS[kind][0], SETS[kind][1][:60]
+    own, Q = SETS[kind][0], SETS[kind][1][:30]
     index = build(name, kind, metric)
     assert index.norms.n_bytes == (kind == "byte")
     assert index.bytes_per_vector == index.faiss_index.sa_code_size() + index.norms.n_bytes
@@ -95,8 +96,8 @@ def test_scores_are_those_of_decoded_rows_at_their_norm(name: str, kind: str, me
             scores, np.take_along_axis(expected, ids, axis=1), rtol=2e-3 if kind == "byte" else 1e-7, atol=rounded
         )
         assert (np.diff(scores, axis=1) >= 0).all()
-    alone = np.concatenate([index.search(q[None], 10)[1] for q in Q[:20]])
-    assert (alone == ids[:20]).mean() > 0.98  # equal codes may stand in any order
+    alone = np.concatenate([index.search(q[None], 10)[1] for q in Q[:8]])
+    assert (alone == ids[:8]).mean() > 0.98  # equal codes may stand in any order
     there = index.ids
     best = there[np.argsort(expected[:, there], axis=1, kind="stable")[:, :10]]
     assert recall_k_at_k(ids, best, 10) > 0.8  # candidates are found by FAISS's own scores
@@ -196,16 +197,6 @@ def test_codes_finer_than_the_norms_differ_keep_these() -> None:
         assert index.norms is None
         kept = recall_k_at_k(index.search(512 * asked, 10)[1], exact, 10)
         assert kept >= least, (bits, kept)
-
-
-def test_what_is_known_of_rows_ends_with_them() -> None:
-    own, asked = SETS["one"]
-    for name in ("product", "product, lists", "axes"):
-        index = Index.build(own, fitted(name, "one"), ids=np.arange(len(own)), n_probe=5)
-        index.search(asked, 10)
-        index.update(np.arange(100), own[100:200]).remove(np.arange(300, 320)).add(own[300:320], np.arange(300, 320))
-        fresh = Index.build(np.concatenate([own[200:], own[100:200], own[100:200]]), fitted(name, "one"), n_probe=5)
-        np.testing.assert_allclose(index.search(asked, 10)[0], fresh.search(asked, 10)[0], atol=1e-5, err_msg=name)
 
 
 def test_a_byte_of_norm_finds_more_neighbours_than_a_byte_more_of_centroids() -> None:

@@ -22,9 +22,10 @@ from nearkin.quantization.additive import (
     start,
     steady_numbers,
 )
+from tests.covering import each
 
 
-@pytest.mark.parametrize("splits", [1, 2])
+@each("splits", [1, 2])
 def test_rounds_are_numbered_from_one_and_rows_as_they_are_get_better(rng: np.random.Generator, splits: int) -> None:
     X = rng.standard_normal((400, 8)).astype(np.float32)
     seen: list[int] = []
@@ -42,14 +43,6 @@ def test_rounds_are_numbered_from_one_and_rows_as_they_are_get_better(rng: np.ra
     np.testing.assert_allclose(R.T @ R, np.eye(8), atol=1e-5)
     assert codebooks.shape == (splits, 2, 16, 8 // splits + 1)  # a column for the size of the error
     assert metric.shape == (splits, 8 // splits + 1, 8 // splits + 1)
-    assert share == DEFAULTS.share
-
-
-def test_ranking_adds_a_column_to_each_part(rng: np.random.Generator) -> None:
-    X = rng.standard_normal((400, 8)).astype(np.float32)
-    wanted = Settings(2, 2, 16, rounds=3, beam_size=4, smoothing=1.0)
-    _, codebooks, metric, share = learn(X, np.eye(8, dtype=np.float32), False, wanted, 0, lambda step, record: None)
-    assert codebooks.shape == (2, 2, 16, 5)
     assert (metric[:, -1, -1] > 0).all()
     assert share == DEFAULTS.share
 
@@ -68,7 +61,7 @@ def test_where_inner_products_search_errors_weigh_as_queries_are_spread(rng: np.
     assert spread[4:].min() > spread[:4].max()
 
 
-@pytest.mark.parametrize("n", [16, 17])
+@each("n", [16, 17])
 def test_no_more_rows_than_centroids(rng: np.random.Generator, n: int) -> None:
     X = np.ones((n, 4), np.float32) if n == 16 else rng.standard_normal((n, 4)).astype(np.float32)
     wanted = Settings(1, 2, 16, rounds=3, beam_size=4, smoothing=0.75)
@@ -122,7 +115,7 @@ def refit(X: np.ndarray, codes: np.ndarray, C: np.ndarray, shrink: float = 1.0) 
     return CodeSums.of(X, codes, C.shape[1]).refit(C, error, shrink)
 
 
-@pytest.mark.parametrize("n", [40, 400])
+@each("n", [40, 400])
 def test_one_codebook_is_refitted_to_the_posterior_means_of_its_centroids(rng: np.random.Generator, n: int) -> None:
     """The formula term by term: the error's variance over n - K rows, a quarter of them at least."""
     K, w = 32, 3
@@ -153,6 +146,20 @@ def test_refitting_without_shrinking_ends_at_the_least_squares_codebooks(rng: np
         errors.append(np.square(X - decode(codes, C)).sum())
     assert all(after <= before * (1 + 1e-5) for before, after in pairwise(errors))
     assert errors[-1] == pytest.approx(best, rel=1e-4)
+
+
+def test_shrunk_refits_serve_rows_that_were_not_learned_from(rng):
+    """Few rows for each centroid: least squares fits them better and others worse than shrunk centroids do."""
+    X = rng.normal(size=(1800, 24)).astype(np.float32) * np.arange(1, 25, dtype=np.float32) ** -0.7
+    learned, others = X[:600], X[600:]
+    error = {}
+    for shrink in (0, 1):
+        C = start(learned, 3, 64, seed=0)
+        for _ in range(4):
+            C = refit(learned, encode(learned, C, 2), C, shrink)
+        error[shrink] = [np.square(part - decode(encode(part, C, 2), C)).sum() for part in (learned, others)]
+    assert error[1][1] < 0.97 * error[0][1]
+    assert error[1][0] > error[0][0]
 
 
 def test_older_sums_count_as_often_as_they_are_weighed(rng: np.random.Generator) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nearkin.quantization import AxisQuantizer, ScalarQuantizer
+from tests.covering import each
 
 
 def unit(X: np.ndarray) -> np.ndarray:
@@ -71,7 +72,7 @@ def test_more_bytes_are_nearer_and_nearer_than_equal_bits(X: np.ndarray) -> None
     assert errors[3] < 0.5 * ScalarQuantizer(4).fit(X).distortion(X)  # of 15 bytes too
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip"])
+@each("metric", ["l2", "ip"])
 def test_faiss_stores_and_ranks_the_same_codes(X: np.ndarray, metric: str) -> None:
     model = AxisQuantizer(5).fit(X)
     index = model.to_faiss(metric)
@@ -125,7 +126,7 @@ def test_bytes_may_have_no_axis(X: np.ndarray) -> None:
         np.testing.assert_allclose(model.decode(model.encode(rows)), rows, atol=1e-5, err_msg=f"{n_bytes} bytes")
 
 
-@pytest.mark.parametrize("case", HARD)
+@each("case", HARD)
 def test_hard_cases_have_codes_and_finite_rows(case: str, X: np.ndarray, tmp_path: Path) -> None:
     rows = np.ascontiguousarray(HARD[case](X))
     for n_bytes in (1, 3):  # a byte is below a bit for most axes

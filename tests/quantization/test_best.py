@@ -17,6 +17,7 @@ from nearkin.quantization.best import (
     candidates,
 )
 from nearkin.quantization.sized import WithNorms
+from tests.covering import each
 from tests.refusals import each_refused
 
 pytestmark = pytest.mark.usefixtures("few_rounds")  # what all steps give, `test_order.py` tests
@@ -128,7 +129,7 @@ def test_rows_that_tie_are_not_lost() -> None:
     np.testing.assert_allclose(found.quantizer.decode(found.quantizer.encode(X)), X, atol=1e-5)
 
 
-@pytest.mark.parametrize(
+@each(
     ("metric", "n_rows", "expected"),
     [("l2", None, ("l2", True)), ("l2", 10**6, ("l2", False)), ("ip", None, ("ip", False)), ("cosine", 900, ("ip", 1))],
 )
@@ -158,7 +159,7 @@ def test_rows_that_judge_are_mixed_as_those_of_the_index(rng):
         assert len(judged) >= 370, known
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@each("metric", ["l2", "ip", "cosine"])
 def test_recall_is_that_of_the_index(rng, metric):
     """Rows of unlike lengths and queries unlike the rows: neighbours by distance are others than by inner product."""
     X = (rng.normal(size=(800, 16)) * rng.gamma(2, size=(800, 1))).astype(np.float32)

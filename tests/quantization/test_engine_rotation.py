@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import nearkin as nk
 from nearkin.quantization.engine_rotation import NAMED, _CodedRows, _is_isotropic, find_codec, turned
+from tests.covering import each
 from tests.refusals import each_refused
 
 
@@ -21,12 +22,12 @@ def test_scikit_learn_contract():
         check_estimator(nk.Rotation("int8", max_iter=2), on_skip=None)
 
 
-@pytest.mark.parametrize("codec", ["sign", "rabitq"])
+@each("codec", ["sign", "rabitq"])
 def test_the_gain_beside_centred_rows_is_by_the_same_codec(codec: str) -> None:
     """With a mean of 0, centring changes nothing; the rows as they are were once judged as by another codec."""
     rng = np.random.default_rng(0)
-    X = np.tile((rng.normal(size=(400, 8)) * np.geomspace(3, 0.3, 8)).astype(np.float32), (2, 2))
-    X[400:] *= -1
+    X = np.tile((rng.normal(size=(200, 8)) * np.geomspace(3, 0.3, 8)).astype(np.float32), (2, 2))
+    X[200:] *= -1
     gains = [nk.Rotation(codec, max_iter=2, center=center, random_state=0).fit(X).gain_ for center in (False, True)]
     assert gains[0] == pytest.approx(gains[1], abs=1e-6)
 
@@ -56,7 +57,7 @@ CODECS = {
 }
 
 
-@pytest.mark.parametrize("name", CODECS)
+@each("name", CODECS)
 def test_no_codec_keeps_fewer_neighbours_than_without(name, vectors, tmp_path):
     X = vectors[0][:600]
     seen = []
@@ -79,7 +80,7 @@ def test_no_codec_keeps_fewer_neighbours_than_without(name, vectors, tmp_path):
 
 def test_signs_of_counts_need_a_rotation(rng):
     """All columns positive, as in SIFT: their signs say nothing until the rows are turned."""
-    model = nk.Rotation("sign", max_iter=5, random_state=0).fit(rng.gamma(0.5, size=(2000, 16)) * np.arange(1, 17))
+    model = nk.Rotation("sign", max_iter=5, random_state=0).fit(rng.gamma(0.5, size=(1000, 16)) * np.arange(1, 17))
     assert model.gain_ > 0.1
 
 

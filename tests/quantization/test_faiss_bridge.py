@@ -1,8 +1,11 @@
+from functools import cache
+
 import faiss
 import numpy as np
 import pytest
 
 from nearkin import ProductQuantizer
+from tests.covering import each
 
 
 def inner(index):
@@ -22,14 +25,17 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS, ids=list(KINDS))
-def fitted(request, vectors):
-    settings = {"n_centroids": 64, "init": "pca", "max_iter": 2, "random_state": 0, **KINDS[request.param]}
-    return ProductQuantizer(**settings).fit(vectors[0][:800])
+@pytest.fixture(scope="module")
+def fits(vectors):
+    """Makes the fitted quantizer of a kind, once."""
+    settings = {"n_centroids": 64, "init": "pca", "max_iter": 2, "random_state": 0}
+    return cache(lambda kind: ProductQuantizer(**settings | KINDS[kind]).fit(vectors[0][:800]))
 
 
-def test_codes_are_faiss_codes(fitted, vectors):
+@each("kind", KINDS)
+def test_codes_are_faiss_codes(kind, fits, vectors):
     """`encode`, the filled FAISS index and FAISS's own encoder agree code by code, but for centroids equally near."""
+    fitted = fits(kind)
     X = vectors[1]
     index = fitted.to_faiss()
     theirs = index.sa_encode(X)
@@ -45,7 +51,9 @@ def test_codes_are_faiss_codes(fitted, vectors):
         np.testing.assert_array_equal(unpacked[~differ], fitted.encode(X)[~differ])
 
 
-def test_distances_are_those_to_the_decoded_rows(fitted, vectors):
+@each("kind", KINDS)
+def test_distances_are_those_to_the_decoded_rows(kind, fits, vectors):
+    fitted = fits(kind)
     X, Q = vectors[0][:500], vectors[1]
     index = fitted.to_faiss()
     index.add(X)
@@ -58,7 +66,9 @@ def test_distances_are_those_to_the_decoded_rows(fitted, vectors):
     np.testing.assert_allclose(scores, np.sort(exact, axis=1)[:, :5], rtol=1e-4)
 
 
-def test_round_trip_through_faiss(fitted, vectors):
+@each("kind", KINDS)
+def test_round_trip_through_faiss(kind, fits, vectors):
+    fitted = fits(kind)
     back = ProductQuantizer.from_faiss(fitted.to_faiss())
     np.testing.assert_array_equal(back.codebooks_, fitted.codebooks_)  # without what FAISS needs to fill a power of two
     np.testing.assert_array_equal(back.encode(vectors[1]), fitted.encode(vectors[1]))
@@ -67,7 +77,9 @@ def test_round_trip_through_faiss(fitted, vectors):
     )
 
 
-def test_one_row_encodes_as_in_a_batch_on_any_threads(fitted, vectors):
+@each("kind", KINDS)
+def test_one_row_encodes_as_in_a_batch_on_any_threads(kind, fits, vectors):
+    fitted = fits(kind)
     X = vectors[1][:60]
     batch = fitted.encode(X)
     np.testing.assert_array_equal(np.vstack([fitted.encode(X[i : i + 1]) for i in range(len(X))]), batch)
@@ -80,7 +92,7 @@ def test_one_row_encodes_as_in_a_batch_on_any_threads(fitted, vectors):
         faiss.omp_set_num_threads(threads)
 
 
-@pytest.mark.parametrize("factory", ["PQ8x5", "OPQ8,IVF10,PQ8x4", "IVF10,PQ4x5"])
+@each("factory", ["PQ8x5", "OPQ8,IVF10,PQ8x4", "IVF10,PQ4x5"])
 def test_reads_what_faiss_trained(factory, vectors, quick_faiss):
     X, Q = vectors
     index = faiss.index_factory(32, factory)

@@ -2,12 +2,12 @@
 
 import faiss
 import numpy as np
-import pytest
 
 import nearkin as nk
 from nearkin._faiss import innermost, list_codes
 from nearkin.quantization import ResidualQuantizer, additive
 from nearkin.quantization.residual import fill_tables, learn_tables, learned_scale
+from tests.covering import each
 
 
 def test_sums_lie_near_the_norms_and_faiss_codes_by_the_nearest(rng):
@@ -36,7 +36,7 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "n_lists"), [*zip(DRAWS, [0, 4, 0, 4], strict=True)])
+@each(("kind", "n_lists"), [*zip(DRAWS, [0, 4, 0, 4], strict=True)])
 def test_the_default_scan_of_product_codes_loses_no_neighbours_of_heavy_tails(kind, n_lists, rng):
     """Tables of 8 bits kept .017 of ten neighbours of t(1.2) where exact tables kept .374; t(2): .117 and .452."""
     X, Q = np.split(DRAWS[kind](rng, (1000, 32)).astype(np.float32), [800])
@@ -50,7 +50,7 @@ def test_the_default_scan_of_product_codes_loses_no_neighbours_of_heavy_tails(ki
     assert model.scans_fast("l2") == (kind == "normal")
 
 
-@pytest.mark.parametrize("kind", ["t(1.2)", "normal"])
+@each("kind", ["t(1.2)", "normal"])
 def test_the_default_scan_of_residual_codes_by_product_loses_no_neighbours(kind, rng):
     X, Q = np.split(DRAWS[kind](rng, (1000, 32)).astype(np.float32), [800])
     model = ResidualQuantizer(16, 16, beam_size=2, max_iter=1, random_state=0).fit(X)
@@ -72,7 +72,7 @@ def test_a_saved_quantizer_keeps_its_choice_and_one_of_faiss_scans_exactly(rng, 
     assert isinstance(innermost(index.faiss_index), faiss.IndexPQ)
 
 
-@pytest.mark.parametrize("metric", ["ip", "cosine"])
+@each("metric", ["ip", "cosine"])
 def test_an_inverted_fast_scan_stores_the_lists_and_codes_of_encode(metric, rng):
     """By inner product FAISS chose the lists itself."""
     X = rng.normal(size=(500, 8)).astype(np.float32) * rng.gamma(1.0, 3.0, (500, 1)).astype(np.float32)
@@ -87,7 +87,7 @@ def test_an_inverted_fast_scan_stores_the_lists_and_codes_of_encode(metric, rng)
     assert sorted(numbers) == list(range(len(X)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "norm_bits", "n_centroids", "most"),
     [*((kind, 8, 16, 0.01) for kind in DRAWS), ("t(2)", 8, 32, 0.01), ("t(2)", 4, 32, 0.1)],
 )

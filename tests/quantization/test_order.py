@@ -44,7 +44,7 @@ def test_equal_scores_have_no_correlation_and_no_slope(rng):
     assert not slope.any()
 
 
-@pytest.mark.parametrize("codec", ["sign", "sign-float", "rabitq"])
+@each("codec", ["sign", "sign-float", "rabitq"])
 def test_scores_of_unseen_rows_agree_better(rng, codec, monkeypatch):
     monkeypatch.setattr("nearkin.quantization.order.DEFAULTS", replace(DEFAULTS, steps=100))
     X = (rng.normal(size=(900, 16)) * np.geomspace(3, 0.3, 16)).astype(np.float32)
@@ -129,7 +129,7 @@ def kept(model, X, Q, **options):
     return recall_k_at_k(index.search(Q, 10)[1], nearest_rows(X, Q, 10), 10)
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "settings"),
     [
         (ResidualQuantizer, {"n_lists": 4, "scale": 1e12}),

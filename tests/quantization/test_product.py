@@ -12,6 +12,7 @@ import nearkin as nk
 from nearkin import ProductQuantizer
 from nearkin.quantization.codebooks import ClusterSums
 from nearkin.quantization.rotation import ROTATIONS
+from tests.covering import each
 from tests.refusals import each_refused
 
 
@@ -96,7 +97,7 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("case", "rotation"),
     [*((case, "procrustes") for case in HARD), *zip(HARD, itertools.cycle([None, "givens-greedy", "cayley"]))],
 )
@@ -153,7 +154,7 @@ def test_bad_data(vectors):
     np.testing.assert_array_equal(again.encode(vectors[1]), pq.encode(vectors[1]))
 
 
-@pytest.mark.parametrize("n_subspaces", [2, 8])
+@each("n_subspaces", [2, 8])
 def test_a_row_encodes_alone_as_in_any_batch(rng, n_subspaces):
     """Wide subspaces far from the origin: FAISS's own encoder gave other codes to one row in a hundred."""
     X = (30 + rng.normal(size=(400, 64))).astype(np.float32)
@@ -164,7 +165,7 @@ def test_a_row_encodes_alone_as_in_any_batch(rng, n_subspaces):
         np.testing.assert_array_equal(codes[: sum(map(len, parts))], np.concatenate(parts))
 
 
-@pytest.mark.parametrize(("rotation", "n_lists"), [(None, 3), ("procrustes", 0), ("givens-greedy", 3)])
+@each(("rotation", "n_lists"), [(None, 3), ("procrustes", 0), ("givens-greedy", 3)])
 def test_any_number_of_bytes_for_any_width(rng, tmp_path, rotation, n_lists):
     """30 columns to 7 codes: four columns a code or five, the others padded."""
     X = (rng.normal(size=(400, 30)) @ rng.normal(size=(30, 30)) + 5).astype(np.float32)
@@ -249,7 +250,7 @@ def test_cluster_sums_with_weights_are_sums_of_repeated_rows() -> None:
     np.testing.assert_allclose(weighted.counts, repeated.counts)
 
 
-@pytest.mark.parametrize("rotation", [None, "procrustes"])
+@each("rotation", [None, "procrustes"])
 def test_heavy_rows_are_quantized_better(rotation: str | None) -> None:
     weights = np.where(np.arange(400) < 40, 100.0, 1.0)
     plain, heavy = (
@@ -265,8 +266,8 @@ def test_only_the_ratios_of_the_weights_count() -> None:
         nk.ProductQuantizer(2, 16, max_iter=4, random_state=0).fit(X, weights=unit * weights)
         for unit in (1, 1e-25, 1e25)
     )
-    for each in scaled:
-        np.testing.assert_allclose(each.codebooks_, fitted.codebooks_, rtol=1e-3, atol=1e-3)
+    for other in scaled:
+        np.testing.assert_allclose(other.codebooks_, fitted.codebooks_, rtol=1e-3, atol=1e-3)
 
 
 def test_bad_weights_are_named() -> None:

@@ -9,6 +9,7 @@ import pytest
 import nearkin as nk
 from nearkin import pipeline
 from nearkin.quantization.scalar import ScalarQuantizer, _error
+from tests.covering import each
 
 BITS = (4, 6, 8, 16)
 
@@ -47,7 +48,7 @@ def test_clipping_a_heavy_tail_lowers_the_error_of_faiss(X: np.ndarray) -> None:
     assert ours.clipped_ > 0
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@each("metric", ["l2", "ip", "cosine"])
 def test_an_index_of_scalar_codes_keeps_nearly_all_neighbours(X: np.ndarray, metric: str, tmp_path: Path) -> None:
     index = nk.Index.build(X, ScalarQuantizer(8), metric=metric)
     exact = nk.Index.build(X, metric=metric).search(X[:100], 10)[1]
@@ -75,7 +76,7 @@ def test_trials_of_clipping_are_numbered_from_one_and_the_least_error_is_kept(X:
     assert model.clipped_ == shares[int(np.argmin([error for _, _, error in seen]))]
 
 
-@pytest.mark.parametrize(("scale", "words"), [(1e5, "half precision ends at 65504"), (1e-9, "few digits below")])
+@each(("scale", "words"), [(1e5, "half precision ends at 65504"), (1e-9, "few digits below")])
 def test_half_precision_refuses_values_that_it_cannot_hold(X: np.ndarray, scale: float, words: str) -> None:
     """Values beyond 65,504 became infinite, those below 6e-8 zero."""
     rows = X / np.abs(X).max() * np.float32(scale)

@@ -8,6 +8,7 @@ from nearkin.quantization import training
 from nearkin.quantization.codebooks import State, TrainingRows, assign, decode, refine
 from nearkin.quantization.training import DEFAULTS, STARTS, Plan, Space, pca_start, start_rotation
 from nearkin.statistics import Shard
+from tests.covering import each
 
 
 def test_pca_start_balances_the_volumes(rng):
@@ -18,7 +19,7 @@ def test_pca_start_balances_the_volumes(rng):
     assert np.ptp(logs) < 0.3, f"log volumes of the subspaces {logs}"
 
 
-@pytest.mark.parametrize("kind", ["axes", "mixed", "image"])
+@each("kind", ["axes", "mixed", "image"])
 def test_auto_is_never_much_worse_than_the_best_single_start(kind, vectors):
     from sklearn.datasets import load_digits
 

@@ -6,6 +6,7 @@ import pytest
 from nearkin.quantization.codebooks import decode
 from nearkin.quantization.layer.curvature import descend, rotated
 from nearkin.records import RowForms
+from tests.covering import each
 
 N, D, M, K = 30, 6, 3, 4
 
@@ -41,7 +42,7 @@ def loss(T: np.ndarray, H: np.ndarray, codes: np.ndarray, C: np.ndarray) -> floa
     return float(np.einsum("ja,jab,jb->", e, H, e)) / 2
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_codes_then_codebooks_lower_the_loss(seed: int) -> None:
     T, forms, codes, C = problem(seed)
     H = matrices(forms)

@@ -12,6 +12,7 @@ from torch import Tensor
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.quantization import IndexingLayer, optimizers
 from nearkin.quantization.layer.layer import ROTATIONS, StraightThrough, nearest
+from tests.covering import each
 
 D, M, K = 8, 2, 8
 
@@ -49,7 +50,7 @@ def defined(x: Tensor, R: Tensor, C: Tensor, c: Tensor | None) -> tuple[Tensor, 
     return T if c is None else T + c, (z - y).square().sum() / len(x)
 
 
-@pytest.mark.parametrize(("coarse", "n"), [(False, 5), (True, 32)])
+@each(("coarse", "n"), [(False, 5), (True, 32)])
 def test_the_gradient_is_the_definitions(coarse: bool, n: int) -> None:
     """With fewer rows than columns and with more the products come in another order."""
     x = rows(n).requires_grad_()
@@ -81,7 +82,7 @@ def test_phases_pass_collect_and_train() -> None:
     assert layer.phases.buffer.numel() == 0
 
 
-@pytest.mark.parametrize(("rotation", "centroids"), [*zip(ROTATIONS, cycle(["average", "gradient"]))])
+@each(("rotation", "centroids"), [*zip(ROTATIONS, cycle(["average", "gradient"]))])
 def test_every_rule_lowers_the_distortion_and_stays_a_rotation(rotation: str, centroids: str) -> None:
     layer = started(rotation, centroids=(centroids, 512))
     layer.centroids.codebooks.data.mul_(0.5)  # something to win back
@@ -113,7 +114,7 @@ def test_layer_index_and_faiss_give_the_same_codes() -> None:
             np.testing.assert_array_equal(layer.eval()(torch.from_numpy(X))[0].numpy(), decoded)
 
 
-@pytest.mark.parametrize(
+@each(
     ("rotation", "cut"),
     [("givens-random", 3), ("givens-greedy", 6), ("exact", 1), ("exact", 6), ("cayley", 6), (("givens-greedy", 3), 5)],
 )  # 1: rows pass, 3: they are collected
@@ -175,7 +176,7 @@ def test_eval_before_training_passes_rows_and_codes_say_what_to_do() -> None:
         layer.codes(x)
 
 
-@pytest.mark.parametrize("centroids", ["average", "gradient"])
+@each("centroids", ["average", "gradient"])
 def test_dead_centroids_win_rows_again(centroids: str) -> None:
     layer = started("frozen", centroids=(centroids, 256))
     layer.centroids.codebooks.data[0, :3] = 1e3
