@@ -56,6 +56,7 @@ def test_some_of_the_rows(parts: tuple[str, np.ndarray], first: int, stop: int) 
     np.testing.assert_array_equal(part.read(), X[first:stop])
     numbers = np.arange(0, stop - first, 3)
     np.testing.assert_array_equal(part.take(numbers), X[first:stop][numbers])
+    np.testing.assert_array_equal(part.part(0, len(part)).read(), X[first:stop])
 
 
 def test_what_two_processes_see_is_compared(tmp_path: Path) -> None:
