@@ -79,11 +79,13 @@ def test_float32_rows_without_pairs_go_to_zero(rng: np.random.Generator) -> None
     assert solver.P[1].abs().max() < 1e-6
 
 
-@each("weighted", [False, True])
-def test_the_last_layer_of_a_branch_is_a_weighted_regression(rng: np.random.Generator, weighted: bool) -> None:
-    """Without hidden layers g is linear: targets linear in the features are met, where rows have a weight."""
+@each(("weighted", "hidden"), [(False, ()), (True, ()), (True, (3,))])
+def test_the_last_layer_of_a_branch_is_a_weighted_regression(
+    rng: np.random.Generator, weighted: bool, hidden: tuple[int, ...]
+) -> None:
+    """It reads the features: targets linear in these are met, where rows have a weight."""
     X = rng.standard_normal((50, 4)).astype(np.float32)
-    branch = FeatureBranch(4, 3, (), torch.Generator().manual_seed(0))
+    branch = FeatureBranch(4, 3, hidden, torch.Generator().manual_seed(0))
     side = Side(ResidualTower(50, 3, branch), 50, X)
     targets = torch.from_numpy(X @ rng.standard_normal((4, 3)).astype(np.float32) + [1.0, -2.0, 0.5]).float()
     weights = torch.ones(50, dtype=torch.float64)

@@ -54,7 +54,11 @@ def test_push_forward_and_pull_back_are_adjoint(rng: np.random.Generator) -> Non
     assert left == pytest.approx(right, rel=1e-4)
 
 
-def test_sparse_features_give_what_the_same_dense_ones_give(rng: np.random.Generator) -> None:
+@each("most", [0, 5])
+def test_sparse_features_give_what_the_same_dense_ones_give(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(towers, "DIRECT", most)
     one = side(rng, sparse=True)
     assert isinstance(one.tower, ResidualTower)
     assert one.tower.branch is not None

@@ -142,14 +142,6 @@ class SoftmaxLoss:
         masses = self.masses.to(P)[:, None]
         return slope.add_(torch.where(masses > 0, push.mul_(masses), 0))  # a right outside all sums may overflow
 
-    def sampled_rights(self, n: int, generator: torch.Generator) -> Sample:
-        """About n of `rights`, each with a chance in proportion to its weight in the sums."""
-        return sampled(self.rights, self.masses[self.rights], n, generator)
-
-    def sampled_lefts(self, n: int, generator: torch.Generator) -> Sample:
-        """About n of `lefts`, each with a chance in proportion to its weight."""
-        return sampled(self.lefts, self.left_weights[self.lefts], n, generator)
-
     def _check(self, P: Tensor, Q: Tensor) -> None:
         check_embedding(P, "P", self.pairs.shape[0], None)
         check_embedding(Q, "Q", self.pairs.shape[1], P)
@@ -406,16 +398,20 @@ class SphereSweeps(AbstractSolver):
         """One sweep; returns the loss before it, estimated on the sample of items."""
         rate = self._rate()
         n = self.n_sampled if rate < 1 or self.n_sampled is None else min(self.n_sampled, DEFAULTS.first_sampled)
-        rights = None if n is None else self.loss.sampled_rights(n, self.generator)
+        rights = self._sample(self.loss.rights, self.loss.masses, n)
         left = self.loss.left(self.P, self.Q, rights)
         self.P = self._moved(self.P, left.slope.mul_(self.shares[0]), self.left_move, rate)
-        lefts = None if n is None else self.loss.sampled_lefts(n, self.generator)
+        lefts = self._sample(self.loss.lefts, self.loss.left_weights, n)
         slope = self.loss.right(self.P, self.Q, left.log_masses, lefts)
         self.Q = self._moved(self.Q, slope.mul_(self.shares[1]), self.right_move, rate)
         self.done = self.done + 1
         if self._averaging():
             self.left_sum, self.right_sum = self.left_sum + self.P, self.right_sum + self.Q
         return left.value
+
+    def _sample(self, rows: Tensor, weights: Tensor, n: int | None) -> Sample | None:
+        """About n of these rows, each with a chance in proportion to its weight; None for all."""
+        return None if n is None else sampled(rows, weights[rows], n, self.generator)
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
         """Both tables, whose products are temperature times the scores: a bias of the items takes one more column."""

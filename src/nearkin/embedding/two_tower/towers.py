@@ -25,12 +25,14 @@ from nearkin.embedding.all_pairs.products import gathered
 from nearkin.embedding.two_tower.objective import Objective
 
 HIDDEN = (128,)  # widths of the default branch, `Tower`'s own
+DIRECT = 512  # features at most that the last layer also reads: its regression takes their square
 CHUNK = 1 << 16  # rows whose activations are in memory at the same time
 
 
 class FeatureBranch(nn.Module):
-    """An MLP from features of a side to k numbers, whose last layer starts at zero. Features are (b, d) dense or sparse
-    COO tensors; `fit_scale` standardizes dense columns, and sparse rows to one mean length."""
+    """An MLP from features of a side to k numbers, whose last layer starts at zero and also reads up to 512 features.
+    Features are (b, d) dense or sparse COO tensors; `fit_scale` standardizes dense columns, and sparse rows to one mean
+    length."""
 
     shift: Tensor
     scale: Tensor
@@ -39,7 +41,8 @@ class FeatureBranch(nn.Module):
         super().__init__()
         widths = [n_features, *hidden]
         layers = [nn.Linear(a, b) for a, b in pairwise(widths)]
-        self.last: nn.Linear = nn.Linear(widths[-1], n_components)
+        self.direct: bool = bool(hidden) and n_features <= DIRECT
+        self.last: nn.Linear = nn.Linear(widths[-1] + self.direct * n_features, n_components)
         for layer in layers:
             nn.init.normal_(layer.weight, std=layer.in_features**-0.5, generator=generator)
             nn.init.normal_(layer.bias, std=0.1, generator=generator)
@@ -63,8 +66,8 @@ class FeatureBranch(nn.Module):
     def hidden(self, features: Tensor) -> Tensor:
         """(b, h) inputs of the last layer."""
         layers = cast(list[nn.Linear], list(self.layers))
-        if not features.is_sparse:
-            x = (features - self.shift) * self.scale
+        if self.direct or not features.is_sparse:
+            x = features = (features.to_dense() - self.shift) * self.scale
         elif not layers:
             return torch.sparse.mm(features, torch.diag(self.scale))
         else:
@@ -72,7 +75,7 @@ class FeatureBranch(nn.Module):
             x = torch.relu(torch.sparse.mm(features, self.scale[:, None] * first.weight.T) + first.bias)
         for layer in layers:
             x = torch.relu(layer(x))
-        return x
+        return torch.cat([x, features], 1) if self.direct else x
 
     def forward(self, features: Tensor) -> Tensor:
         return self.last(self.hidden(features))
