@@ -412,6 +412,8 @@ def numpy_generator(random_state: Seed = None) -> np.random.Generator:
             f"random_state is {random_state!r}; it must be None, an integer, numpy.random.default_rng(...) "
             "or a numpy.random.RandomState"
         )
+    if isinstance(random_state, int | np.integer) and random_state < 0:
+        raise ValueError(f"random_state is {random_state}; it must be at least 0")
     return np.random.default_rng(random_state)
 
 

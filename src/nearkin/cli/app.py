@@ -155,6 +155,7 @@ def as_options(text: str) -> str:
     """
     text = re.sub(r"\bn_bits(=| is )(\d+)", lambda found: f"n_bytes{found[1]}{max(1, int(found[2]) // 8)}", text)
     text = text.replace("RandomHyperplanes", "--method lsh").replace("overwrite=True", "--overwrite")
+    text = text.replace("keep_vectors=True", "--keep-vectors")
     text = re.sub(r"\b(levels|codes)=(?=\d)", r"--\1 ", text)
     for parameter, option in _OPTIONS.items():
         text = re.sub(rf"\b{parameter}=(?=\d)", f"{option} ", text)

@@ -89,6 +89,9 @@ def open_given(path: StrPath, default: str = "right", ids: StrPath | None = None
         if ids is None:
             return GivenVectors(file, file.ids(), about=file.about)
         return GivenVectors(file, read_ids(ids, len(file)), about=with_ids(file.about, os.fspath(ids)))
+    endings = sorted({file.suffix for file in folder.iterdir()} - {""})
+    if endings and not (folder / "config.json").is_file():
+        raise ValueError(f"{folder} is a folder of files; give these by a pattern, '{folder}/*{endings[0]}'")
     vectors, own, metric, left = one_version(folder, lambda path: _vectors_of(path, side, default))
     X = np.ascontiguousarray(vectors, np.float32)
     names = own if ids is None else read_ids(ids, len(X))

@@ -100,7 +100,8 @@ class AxisQuantizer(ReconstructingTransformer):
         """Vectors (n, d) float32 of codes; ValueError for codes of another width."""
         check_is_fitted(self)
         codes = check_codes(codes, self.n_bytes)
-        return self.codebooks_[np.arange(self.n_bytes), codes].reshape(len(codes), -1) @ self.rotation_.T
+        turned = self.codebooks_[np.arange(self.n_bytes), codes].reshape(len(codes), self.rotation_.shape[1])
+        return turned @ self.rotation_.T
 
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty `faiss.IndexPQ` behind the rotation, for the very same codes; `metric` is "l2" or "ip"."""

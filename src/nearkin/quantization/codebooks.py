@@ -199,7 +199,7 @@ def _nearest_by_product(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
 
 def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     """Vectors (n, d), in the rotated space, of codes (n, M)."""
-    return codebooks[np.arange(len(codebooks)), codes].reshape(len(codes), -1)
+    return codebooks[np.arange(len(codebooks)), codes].reshape(len(codes), codebooks.shape[0] * codebooks.shape[2])
 
 
 def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray) -> float:

@@ -107,6 +107,11 @@ def test_an_array_without_names_indexes_the_objects_in_every_method():
             method([[0, 1, 9]])
         with pytest.raises(TypeError, match=r"pass nk.read_comparisons\('answers.csv'\)"):
             method("answers.csv")
+    numbered = nk.OrdinalEmbedding(1, random_state=0).fit(comparisons_from_names(rows.astype(int) + 1))
+    with pytest.raises(ValueError, match="the objects are numbers such as 1, not 0, 1"):
+        numbered.score(rows[:, [0, 2, 1]])
+    with pytest.raises(TypeError, match="use one type"):
+        numbered.partial_fit(model.comparisons_)
 
 
 def test_predict_and_probability_agree(model, test):

@@ -154,7 +154,7 @@ def test_features_of_any_number_type_are_embedded(kind: type) -> None:
     np.testing.assert_array_equal(model.embed_left([[1, 2]], features[:1].astype(kind)).dtype, np.float32)
 
 
-@each(("ids", "none"), [([5, 6, 7], -1), (["a", "böb", "c"], "")])
+@each(("ids", "none"), [([5, 6, 7], -1), (np.array([5, 6, 7], np.uint8), -1), (["a", "böb", "c"], "")])
 def test_where_nothing_is_left_to_recommend_no_id_is_given(ids: list, none: object, tmp_path: Path) -> None:
     """Of more columns than rows, and read from a folder too."""
     pairs = nk.Interactions.from_pairs([0, 0, 1, 1, 1], [ids[0], ids[1], *ids])

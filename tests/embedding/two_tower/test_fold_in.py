@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -200,6 +201,14 @@ def test_what_cannot_be_explained_is_said(asked: tuple, options: dict, message: 
         fitted(ALL_PAIRS).explain(*asked, **options)
 
 
+def test_histories_as_sets_and_series_with_other_labels() -> None:
+    lists, model = [[3, 5], [7]], fitted(ALL_PAIRS)
+    for given in ([{3, 5}, {7}], pd.Series(lists, index=["u", "v"]), pd.DataFrame([[3, 5]])):
+        np.testing.assert_allclose(model.embed_left(given), model.embed_left(lists)[: len(given)], atol=1e-6)
+    with pytest.raises(TypeError, match="history is a dict"):
+        model.embed_left({3: 1.0})
+
+
 def test_features_are_what_a_new_row_shrinks_towards() -> None:
     model = nk.TwoTower(8, loss="all-pairs", regularization=0.02, random_state=0).fit(PLANTED)
     x = PLANTED.left_features[:1]
@@ -213,7 +222,8 @@ def test_features_are_what_a_new_row_shrinks_towards() -> None:
 @either
 def test_what_cannot_be_folded_in_is_said(loss: AllPairs | CosineSoftmax) -> None:
     shape = r"history has shape \(2, 5\); it must be \(b, 120\)"
-    for history, message in (([999], UNKNOWN), ([], EMPTY), (sp.csr_matrix(np.ones((2, 5))), shape)):
+    dense = np.eye(2, 120), r"history has shape \(2, 120\), a column for each right id, and repeats values"
+    for history, message in (([999], UNKNOWN), ([], EMPTY), (sp.csr_matrix(np.ones((2, 5))), shape), dense):
         with pytest.raises(ValueError, match=message):
             fitted(loss).embed_left(history)
 

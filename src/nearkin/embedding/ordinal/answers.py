@@ -202,6 +202,11 @@ def match(comparisons: Answers, objects: np.ndarray, y: object = None) -> Compar
                 f"comparisons has the index {comparisons.n_objects - 1}; the embedding has "
                 f"{counted(len(objects), 'object')}, 0 ... {len(objects) - 1}"
             )
+        if objects.dtype.kind in "iu" and not np.array_equal(objects, np.arange(len(objects))):
+            raise ValueError(
+                f"comparisons is an array, and the objects are numbers such as {objects[0]}, not 0, 1, 2, ...; pass "
+                "nk.data.comparisons_from_names(array), or of places nk.Comparisons(array, model.objects_)"
+            )
         return replace(comparisons, objects=objects)
     if comparisons.objects is objects or np.array_equal(comparisons.objects, objects):
         return comparisons
@@ -222,6 +227,8 @@ def match(comparisons: Answers, objects: np.ndarray, y: object = None) -> Compar
 def join(first: Comparisons, second: Comparisons) -> Comparisons:
     """Both sets of answers; objects of `first` keep their rows, new ones follow. Mixed kinds all become quadruplets."""
     objects, moved = first.objects, second.indices
+    if len({found.dtype.kind in "iuf" for found in (objects, second.objects)}) > 1:
+        raise TypeError(f"objects are {objects.dtype} and in the new comparisons {second.objects.dtype}; use one type")
     if not np.array_equal(objects, second.objects):
         names = dict.fromkeys([*objects.tolist(), *second.objects.tolist()])
         fresh = list(names)[len(objects) :]

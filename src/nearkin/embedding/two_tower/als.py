@@ -1,6 +1,6 @@
 """Alternating least squares under the all-pairs loss, and the same solution for new rows with the other side fixed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, NamedTuple, Self, TypeAlias, cast
@@ -473,9 +473,19 @@ def matrix_of(history: History, known: Known) -> sp.csr_matrix:
             raise ValueError(f"history has shape {matrix.shape}; it must be (b, {n}), a column for each {side} id")
         matrix.sum_duplicates()
     else:
-        history = [history] if np.isscalar(history) else history
-        nested = len(history) > 0 and np.ndim(history[0]) == 1  # one sequence of ids an entity; text has no dimension
-        rows: list[np.ndarray | Sequence] = list(history) if nested else [history]
+        given = np.asarray(history) if hasattr(history, "columns") else history
+        if isinstance(given, Mapping):
+            raise TypeError(f"history is a {type(given).__name__}; give ids, or a sparse matrix of weights")
+        if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == n > 2:
+            ordered = np.sort(given, axis=1)
+            if (ordered[:, 1:] == ordered[:, :-1]).any():
+                raise ValueError(
+                    f"history has shape {given.shape}, a column for each {side} id, and repeats values; pass weights "
+                    "as scipy.sparse.csr_matrix(history), ids each once"
+                )
+        some: list = [given] if np.isscalar(given) else [list(row) if isinstance(row, Set) else row for row in given]
+        # one sequence of ids an entity; text has no dimension
+        rows: list[np.ndarray | Sequence] = some if some and np.ndim(some[0]) == 1 else [some]
         parts = [number_ids(row, known.ids, side)[0] for row in rows if len(row)]
         columns = np.concatenate([np.empty(0, np.int32), *parts])
         numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])

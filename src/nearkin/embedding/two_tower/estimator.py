@@ -432,7 +432,7 @@ def transform(
 
 def name_ids(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
     """The ids of the numbers; -1 becomes -1, or "" where ids are text."""
-    return np.where(numbers >= 0, ids[numbers], np.array(-1 if ids.dtype.kind in "iuf" else "", dtype=ids.dtype))
+    return np.where(numbers >= 0, ids[numbers], np.array(-1 if ids.dtype.kind in "iuf" else "").astype(ids.dtype))
 
 
 LOSS_ARRAYS = "loss.safetensors"
