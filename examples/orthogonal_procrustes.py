@@ -15,7 +15,6 @@ import torch
 
 import nearkin as nk
 from nearkin.linalg.orthonormal import nearest_orthogonal
-from nearkin.linalg.skew import random_skew
 
 METHODS = {
     "Riemannian, taylor": lambda p: nk.orthogonal.RiemannianDescent(p, lr=0.5, retraction="taylor"),
@@ -36,7 +35,8 @@ def main(arguments: list[str] | None = None) -> None:
     d = options.d
     generator = torch.Generator().manual_seed(0)
     A = torch.randn(4 * d, d, generator=generator)
-    W = random_skew(d, d, generator=generator)
+    W = torch.randn(d, d, generator=generator)
+    W = W - W.T
     R = torch.matrix_exp(2 * W / torch.linalg.matrix_norm(W, 2))  # planes turn by up to 2 radians
     B = A @ R + 0.1 * torch.randn(4 * d, d, generator=generator)
 

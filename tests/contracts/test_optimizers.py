@@ -14,10 +14,10 @@ from torch.optim import lr_scheduler, swa_utils
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import orthogonality_error
-from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, GivensDescent, MixedOptimizer, RiemannianDescent, StochasticFlow, is_orthogonal
 from tests.covering import covering, each
 from tests.orthogonal.steps import point
+from tests.reference.tangent import random_skew
 
 Build = Callable[..., Any]
 Test = Callable[[Callable[..., None]], Callable[..., None]]

@@ -7,8 +7,8 @@ import torch
 
 from nearkin.linalg.exponential import expm1, plus_product
 from nearkin.linalg.orthonormal import orthogonality_error
-from nearkin.linalg.skew import random_skew
 from tests.covering import each
+from tests.reference.tangent import random_skew
 
 
 @each("norm", [0.0, 1e-9, 3e-4, 0.03, 0.5, 3.0, 40.0])

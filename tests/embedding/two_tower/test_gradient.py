@@ -166,17 +166,17 @@ def test_the_product_holds_the_ridge_of_feature_towers(rng: np.random.Generator,
 
 
 def test_steps_do_not_depend_on_the_unit_of_the_weights(rng: np.random.Generator) -> None:
-    """Objective and damping are those of a mean observed pair: all weights and penalties ten times change nothing."""
+    """Objective and damping are those of a mean observed pair: all weights and penalties eight times change nothing.
+    Eight is exact: conjugate gradients amplify rounding."""
     found = []
-    for unit in (1.0, 10.0):
+    for unit in (1.0, 8.0):
         towers = pair(np.random.default_rng(3), weights=np.full(len(observed(23, 11)), unit), omega=0.3 * unit)
         towers.ridge = tuple(unit * r for r in towers.ridge)
         solver = GaussNewton().begin(towers, AllPairs())
         solver.pair.ridge = towers.ridge
         found.append([solver.step() for _ in range(3)])
     one, other = np.array(found)
-    np.testing.assert_allclose(one[0], other[0], rtol=1e-4)
-    np.testing.assert_allclose(one, other, rtol=5e-3)  # conjugate gradients amplify rounding
+    np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
 @each(("given", "alternating", "steps"), [(None, True, 15), (None, False, 20), (3, True, 3)])
