@@ -108,6 +108,7 @@ def test_a_query_with_nothing_relevant_is_left_out() -> None:
     retrieved, relevant = [[1, 2], [3, 4]], [[1, -1], [-1, -1]]
     for measure in (metrics.recall, metrics.mean_average_precision, metrics.ndcg):
         assert measure(retrieved, relevant) == 1, measure.__name__
+    assert metrics.precision(retrieved, relevant) == 1 / 2
 
 
 @each(

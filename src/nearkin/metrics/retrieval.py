@@ -196,7 +196,7 @@ def precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -
 
     Returns
     -------
-    precision: float in [0, 1], the mean over queries.
+    precision: float in [0, 1], the mean over queries with something relevant.
 
     Raises
     ------
@@ -209,8 +209,9 @@ def precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -
     """
     retrieved = as_lists(retrieved, "retrieved")
     k = retrieved.shape[1] if k is None else check_integer(k, "k", low=1)
+    relevant = as_lists(relevant, "relevant")
     hits = relevance(_first(retrieved, k), relevant)
-    return _mean_ratio(hits.sum(axis=1), np.full(len(hits), k))
+    return _mean_ratio(hits.sum(axis=1), k * (_count(relevant) > 0))
 
 
 def average_precision(hits: ArrayLike, n_relevant: ArrayLike | None = None) -> np.ndarray:
