@@ -208,10 +208,10 @@ def precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -
     0.5
     """
     retrieved = as_lists(retrieved, "retrieved")
-    k = retrieved.shape[1] if k is None else check_integer(k, "k", low=1)
+    depth: int = retrieved.shape[1] if k is None else check_integer(k, "k", low=1)
     relevant = as_lists(relevant, "relevant")
-    hits = relevance(_first(retrieved, k), relevant)
-    return _mean_ratio(hits.sum(axis=1), k * (_count(relevant) > 0))
+    hits, asked = relevance(_first(retrieved, depth), relevant), _count(relevant) > 0
+    return _mean_ratio(hits.sum(axis=1), np.full(len(hits), depth) * asked)
 
 
 def average_precision(hits: ArrayLike, n_relevant: ArrayLike | None = None) -> np.ndarray:
