@@ -24,6 +24,7 @@ def test_equals_a_plain_loop(quadruplets, rng):
 def test_nan_and_ties_are_violations():
     assert triplet_error(np.full((3, 2), np.nan), [[0, 1, 2]]) == 1.0
     assert triplet_error(np.zeros((3, 2)), [[0, 1, 2], [0, 2, 1]]) == 1.0
+    assert triplet_error(np.array([[0], [2], [6]]) + 2**53, [[0, 1, 2]]) == 0.0  # beyond float32
 
 
 def test_votes_weigh():
