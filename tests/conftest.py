@@ -29,10 +29,10 @@ FORKING = (
 )
 # The other files that take longest, the longest first.
 LONG = [
-    *("contracts/test_optimizers", "test_examples", "test_docs", "contracts/test_tower_solvers"),
-    *("quantization/test_residual", "export/test_batch_encoder", "index/test_changes", "quantization/test_product"),
-    *("quantization/layer/test_curvature", "quantization/test_best", "test_benchmark_two_tower"),
-    *("contracts/test_hashers", "contracts/test_ecosystem", "quantization/test_faiss_bridge", "cli/test_train"),
+    *("test_examples", "test_docs", "pipeline/test_sweep", "quantization/test_product", "quantization/test_residual"),
+    *("contracts/test_optimizers", "test_other_cpus", "index/test_changes", "contracts/test_tower_solvers"),
+    *("index/test_coarse_scan", "embedding/two_tower/test_choice", "journeys/test_stumbling_blocks"),
+    *("cli/test_renumbering", "quantization/test_sized", "cli/test_evaluate", "contracts/test_ecosystem"),
 ]
 
 
