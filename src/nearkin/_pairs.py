@@ -1,10 +1,10 @@
 """The columns of a table of pairs: ids to numbers, checks, duplicates merged."""
 
 import re
-from collections.abc import Collection, KeysView, ValuesView
+from collections.abc import Collection, KeysView, Set, ValuesView
 from datetime import UTC, date, datetime
 from numbers import Integral, Real
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -202,6 +202,11 @@ def as_ids(values: "ArrayLike | Collection[object]", name: str) -> np.ndarray:
 
 
 _UNSAFE = re.compile("[\0\ud800-\udfff]")  # NumPy cuts the first at an end, and no file takes the others
+
+
+def unordered(ids: "ArrayLike | Set[ArrayLike]") -> ArrayLike:
+    """Ids whose order means nothing: a set as a list, anything else unchanged."""
+    return cast(ArrayLike, list(ids)) if isinstance(ids, Set) else ids
 
 
 def _is_missing(value: object) -> bool:

@@ -1,6 +1,5 @@
 """The users' own names for vectors: integers or strings, next to FAISS's positions."""
 
-from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -27,11 +26,6 @@ def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     if n not in (None, len(values)):
         raise ValueError(f"ids have shape {values.shape}; they must be ({n},), one a vector")
     return values.astype(np.int64 if values.dtype.kind == "i" else np.str_)
-
-
-def unordered(ids: ArrayLike | Set[ArrayLike]) -> ArrayLike:
-    """Ids whose order means nothing: a set as a list, anything else unchanged."""
-    return cast(ArrayLike, list(ids)) if isinstance(ids, Set) else ids
 
 
 def given_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:

@@ -23,6 +23,7 @@ from nearkin._check import (
 from nearkin._faiss import add_codes
 from nearkin._fields import StrPath, counted
 from nearkin._guard import Guard, uninterrupted
+from nearkin._pairs import unordered
 from nearkin._storage import one_version, verification
 from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
@@ -284,7 +285,7 @@ class Index:
         highest number ever given. Kept vectors of removed vectors leave the memory when the index is saved and loaded.
         """
         ignored = check_choice(missing, "missing", ("raise", "ignore")) == "ignore"
-        ids = identifiers.unordered(ids)
+        ids = unordered(ids)
         with self._guard.writing(), uninterrupted():
             rows, none = self._rows(), np.empty((0, self.n_features), np.float32)
             positions = rows.positions(identifiers.given_ids(ids)) if ignored else rows.known(ids)
@@ -332,8 +333,7 @@ class Index:
     def _put(self, X: np.ndarray | VectorFile, plan: Callable[[RowIds], NewIds], callback: Callback | None) -> Self:
         """Add rows X (m, d) as `plan` determines, which raises where the index cannot take them."""
         with self._guard.reading():
-            before = self._rows()
-            after = plan(before)  # errors come before the work
+            after = plan(before := self._rows())  # errors come before the work
         if len(X):
             codes = self._codes(X, callback or ignore)
             with self._guard.writing(), uninterrupted():

@@ -67,7 +67,7 @@ class KeptVectors:
         order = self.order
         if order is not None:
             order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
-        blocks, last = self.blocks[: None if self._stored() else 0], self.stored(X)
+        blocks, last = self.blocks if self._stored() else [], self.stored(X)
         # joined: every search goes through all blocks
         while blocks and isinstance(before := blocks[-1], np.ndarray) and len(before) < min(_CHUNK, 2 * len(last)):
             blocks, last = blocks[:-1], np.concatenate([before, last])

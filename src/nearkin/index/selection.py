@@ -10,8 +10,9 @@ from typing import Self, TypeAlias, cast
 import numpy as np
 
 from nearkin._fields import counted
+from nearkin._pairs import unordered
 from nearkin._types import ArrayLike
-from nearkin.index.identifiers import RowIds, check_ids, unordered
+from nearkin.index.identifiers import RowIds, check_ids
 from nearkin.index.searching import Found
 
 Rows: TypeAlias = ArrayLike | Sequence[ArrayLike] | None

@@ -9,7 +9,7 @@ queries that have something relevant, in [0, 1].
 # pyright: reportMissingTypeStubs=false
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
@@ -26,6 +26,7 @@ from nearkin._check import (
     has_sets,
 )
 from nearkin._fields import counted
+from nearkin._pairs import unordered
 from nearkin._types import ArrayLike
 
 NDCG, RECALL, MRR = "NDCG@10", "Recall@100", "MRR@10"
@@ -211,7 +212,7 @@ def precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -
     depth: int = retrieved.shape[1] if k is None else check_integer(k, "k", low=1)
     relevant = as_lists(relevant, "relevant")
     hits, asked = relevance(_first(retrieved, depth), relevant), _count(relevant) > 0
-    return _mean_ratio(hits.sum(axis=1), np.full(len(hits), depth) * asked)
+    return _mean_ratio(hits.sum(axis=1), depth * asked)
 
 
 def average_precision(hits: ArrayLike, n_relevant: ArrayLike | None = None) -> np.ndarray:
@@ -346,7 +347,7 @@ def as_lists(ids: Any, name: str) -> np.ndarray:
         ids = as_array(ids, name)
         ids = ids.tolist() if ids.dtype.kind == "O" else ids  # as pandas holds text, and lists
     if isinstance(ids, list | tuple):
-        ids = [list(row) if isinstance(row, Set) and name == "relevant" else from_tensor(row) for row in ids]  # pyright: ignore[reportArgumentType]
+        ids = [from_tensor(unordered(row) if name == "relevant" else row) for row in ids]  # pyright: ignore[reportArgumentType]
         width = max(map(np.size, ids), default=0)
         if all(np.ndim(row) == 1 for row in ids) and (not width or any(np.size(row) < width for row in ids)):
             pad = "" if any(isinstance(name, str) for row in ids for name in row) else -1

@@ -1,6 +1,6 @@
 """Alternating least squares under the all-pairs loss, and the same solution for new rows with the other side fixed."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, NamedTuple, Self, TypeAlias, cast
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from nearkin._check import check_vectors
 from nearkin._distributed import ALONE, Group
 from nearkin._fields import Extra
-from nearkin._pairs import MatrixLike, number_ids
+from nearkin._pairs import MatrixLike, number_ids, unordered
 from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.loss import SQUARED, AllPairsLoss, AllPairsPoint
 from nearkin.embedding.all_pairs.products import by_blocks, compiled, gathered
@@ -483,7 +483,7 @@ def matrix_of(history: History, known: Known) -> sp.csr_matrix:
                     f"history has shape {given.shape}, a column for each {side} id, and repeats values; pass weights "
                     "as scipy.sparse.csr_matrix(history), ids each once"
                 )
-        some: list = [given] if np.isscalar(given) else [list(row) if isinstance(row, Set) else row for row in given]
+        some: list = [given] if np.isscalar(given) else [unordered(row) for row in given]
         # one sequence of ids an entity; text has no dimension
         rows: list[np.ndarray | Sequence] = some if some and np.ndim(some[0]) == 1 else [some]
         parts = [number_ids(row, known.ids, side)[0] for row in rows if len(row)]
