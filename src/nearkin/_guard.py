@@ -9,9 +9,9 @@ import weakref
 from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from types import CodeType, FrameType
+from types import FrameType
 
-_PAUSE = 0.01  # seconds between two signals
+_MOMENT = 0.1  # seconds: the hook in which Ctrl-C would be lost again is over
 _free = threading.Condition()
 """One for all guards, held for moments: so a fork, and a change of two indexes, can wait for all of them at once."""
 
@@ -139,13 +139,13 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def interrupts_in_finalizers() -> Iterator[None]:
-    """Ctrl-C that comes while Python runs a finalizer is raised again after it: Python only prints what a `__del__`
+    """Ctrl-C that comes while Python runs a finalizer is sent again a moment later: Python only prints what a `__del__`
     raises, and numba's compiler runs many of them."""
     before = sys.unraisablehook
 
     def again(unraisable: "sys.UnraisableHookArgs") -> None:
-        if issubclass(unraisable.exc_type, KeyboardInterrupt) and _in_main_thread():
-            _interrupt_after(again.__code__)
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            threading.Timer(_MOMENT, interrupt_main).start()
         else:
             before(unraisable)
 
@@ -154,37 +154,6 @@ def interrupts_in_finalizers() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
-
-
-def _interrupt_after(hook: CodeType) -> None:
-    """Send Ctrl-C to the main thread until it arrives when `hook`, in which it would be lost too, has returned."""
-    usual, arrived, main = signal.getsignal(signal.SIGINT), threading.Event(), threading.get_ident()
-
-    def send() -> None:
-        while not arrived.wait(_PAUSE):
-            if hasattr(signal, "pthread_kill"):
-                signal.pthread_kill(main, signal.SIGINT)
-            else:
-                interrupt_main()
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if arrived.is_set() or _runs_in(frame, hook):
-            return
-        arrived.set()
-        sender.join()  # then one more signal may be on its way, which ends at the line above
-        signal.signal(signal.SIGINT, usual)
-        (usual if callable(usual) else signal.default_int_handler)(number, frame)
-
-    signal.signal(signal.SIGINT, handle)
-    sender = threading.Thread(target=send, daemon=True)
-    sender.start()
-
-
-def _runs_in(frame: FrameType | None, code: CodeType) -> bool:
-    """Whether a frame is of that code or was called from it."""
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back
-    return frame is not None
 
 
 def _in_main_thread() -> bool:
