@@ -112,14 +112,6 @@ def test_a_round_never_raises_the_error_of_fixed_codes(vectors):
     assert errors[-1] < errors[0]
 
 
-def test_partial_fit_follows(vectors):
-    X = vectors[0]
-    model = nk.Rotation("sign", max_iter=3, random_state=0).partial_fit(X[:1000])
-    for first in range(0, 2000, 500):
-        model.partial_fit(X[first : first + 500])
-    np.testing.assert_allclose(model.rotation_.T @ model.rotation_, np.eye(32), atol=1e-5)
-
-
 def test_bad_codecs(vectors):
     cases = [
         ("pq5", ValueError, "'pq5'.*divide d=32"),

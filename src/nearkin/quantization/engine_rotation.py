@@ -166,7 +166,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     ----------
     codec: how the engine encodes vectors: "sign" (compared by Hamming distance), "sign-float" (with queries in floats),
         "int8", "int4" (equal steps from a column's least to its largest), "int8-quantile", "int4-quantile" (between two
-        quantiles), "int8-all" (one scale for all columns), "int8-vector", "int4-vector" (from a vector's least to its
+        quantiles), "int8-all" (one scale for all columns), "int8-row", "int4-row" (from a vector's least to its
         largest; in these three queries are coded too), "rabitq", "pq8" (product codes of 8 bytes; any number that
         divides d), a `faiss.Index` with sa_encode, trained or not, or an object with encode and decode, which `save`
         leaves out.
@@ -204,8 +204,6 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     """
 
     KIND: ClassVar[str] = "rotation"
-    mean_ = np.zeros(1, np.float32)  # until `fit`: `partial_fit` does not centre
-    _cross = None  # X^T Y (d, d) of the batches seen by partial_fit
 
     codec: str | Codec | faiss.Index = "sign"
     _: KW_ONLY
@@ -230,7 +228,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         asked = None if asked is None else asked.astype(np.float32)
         generator = shared_generator(self.random_state)
         X = X[generator.permutation(len(X))[: 16_384 + 2 * OF_TRIALS.queries]].astype(np.float32)
-        self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
+        self.rotation_: np.ndarray = np.eye(d, dtype=np.float32)
         mean = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(d)
         self.mean_: np.ndarray = mean.astype(np.float32)
         self.n_iter_: int = self.max_iter
@@ -279,20 +277,6 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
             learner = ProductQuantizer(int(self.codec[2:]), init="identity", max_iter=self.max_iter, random_state=seed)
             return R @ learner.fit(X @ R).rotation_
         return turned(X, R, train, self.max_iter)
-
-    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Update the rotation with one more batch X (b, d) of a stream; the first batch is fitted."""
-        if not hasattr(self, "rotation_"):
-            return self.fit(X, y)
-        X = check_magnitude(validate_vectors(self, X)).astype(np.float32) - self.mean_
-        Y = find_codec(self.codec, X.shape[1])(X @ self.rotation_)(X @ self.rotation_)
-        scale = float(np.einsum("nd,nd->", X, X)) or 1.0
-        # scaled to X^T X of trace d, so that all batches weigh the same; the fitted rotation counts as a first average
-        memory = self.rotation_.astype(np.float64) if self._cross is None else self._cross
-        newest = X.shape[1] / scale * (X.T @ Y).astype(np.float64)
-        self._cross = 0.9 * memory + 0.1 * newest
-        self.rotation_: np.ndarray = nearest_orthogonal(np.asarray(self._cross)).astype(np.float32)
-        return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """X R (n, d), or (X - mean) R with `center`, float32 or float64 as X is."""
