@@ -5,7 +5,7 @@ import numpy as np
 from benchmarks.hashing.problems import Features
 from nearkin._faiss import nearest_rows
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.metrics import RankHistograms, hamming_histograms
+from nearkin.metrics.hamming import RankHistograms, hamming_histograms
 
 N_NEIGHBOURS = 100  # exact cosine neighbours, as relevant rows of the second goal
 NEIGHBOUR_QUERIES = 2000  # queries for it

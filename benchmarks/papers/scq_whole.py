@@ -22,7 +22,7 @@ from benchmarks.hashing.problems import Features, network_features, raw_pixels
 from benchmarks.hashing.rivals import BinaryAutoencoder, KMeansHash, SphericalHashing
 from benchmarks.hashing.run import CACHE
 from benchmarks.jobs import Job, Row
-from nearkin.metrics import hamming_histograms
+from nearkin.metrics.hamming import hamming_histograms
 
 METHODS: dict[str, Callable[..., Any]] = {
     "SpH": SphericalHashing,

@@ -101,7 +101,7 @@ _PARAMS = {"params": lambda: [torch.nn.Parameter(torch.eye(4))]}
 _PRODUCT = {"n_centroids": lambda: 4, "max_iter": lambda: 1}
 OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "Comparisons": {"indices": lambda: TRIPLETS, "objects": lambda: np.arange(3)},
-    **dict.fromkeys(("hamming_histograms", "hamming_radius_precision"), _LABELLED),
+    "hamming_radius_precision": _LABELLED,
     "BlockRotation": {"d": lambda: 4, "block_size": lambda: 2},
     "SGDG": _PARAMS | {"stiefel": lambda: True},
     **dict.fromkeys(("GivensDescent", "RiemannianDescent", "StochasticFlow", "orthogonal_optimizer"), _PARAMS),
@@ -123,9 +123,7 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     **{name: {"n_bits": lambda: 2} for name in HASHERS},
     "average_precision": {"hits": lambda: IDS > 2},
     "hits": {"scores": lambda: IDS / 2, "queries": lambda: list("abcdef")},
-    "unpack_bits": {"codes": lambda: BITS},
     "unpack_signs": {"codes": lambda: BITS},
-    "pack_signs": {"values": lambda: X},
     "split_given": {"interactions": lambda: interactions(split=np.arange(60) % 3)},
     "plot_convergence": {"curves": lambda: {"a": [1.0, 0.5]}},
     "plot_map": {"X": lambda: X[:, :2]},
@@ -140,7 +138,7 @@ WORK_MORE = (
 
 NOT = {
     "a record, made by nearkin itself": (
-        "Parts VectorFile RankHistograms Snapshot Solution Check Source AllPairsPoint Plain "
+        "Parts VectorFile Snapshot Solution Check Source AllPairsPoint Plain "
         "RowScaled VarianceReduced RecallTooLowError Page Section Indexed"
     ),
     "a protocol": "Target Objective Solver FiniteSum",

@@ -55,7 +55,6 @@ def test_what_the_campaign_found() -> None:
         ("list_metrics", {"relevant": None}),
         ("is_orthogonal", {"X": None}),
         ("max_weight_matching", {"W": torch.empty(4, 4, device="meta")}),
-        ("plot_error", {"ax": "x"}),
         ("plot_map", {"X": [0, 0, 0]}),
         ("plot_map", {"names": ["a"]}),
         ("plot_convergence", {"curves": [1, 2]}),
@@ -64,7 +63,6 @@ def test_what_the_campaign_found() -> None:
         ("Index.add", {"X": torch.empty(4, 4, device="meta")}),
         ("recommend", {"left": torch.empty(4, 4, device="meta")}),
         ("split_given", {"fit_validation": torch.empty(4, 4, device="meta")}),
-        ("plot_error", {"logarithmic": torch.full((4, 4), torch.nan)}),
         ("orthogonal_optimizer", {"params": "weights"}),
     ]
     calls = {call.name: call for call in api.calls()}

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.hashing import pack_signs, unpack_bits, unpack_signs
-from nearkin.hashing.bits import asymmetric_index, binary_index, n_bytes
+from nearkin.hashing.bits import asymmetric_index, binary_index, n_bytes, pack_signs, unpack_bits, unpack_signs
 from tests.covering import each
 
 

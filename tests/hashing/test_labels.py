@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin.hashing.scq import class_codes, class_regression
-from nearkin.metrics import hamming_histograms, hamming_radius_precision
+from nearkin.metrics.hamming import hamming_histograms, hamming_radius_precision
 from tests.covering import each
 
 pl = pytest.importorskip("polars", reason="needs polars")

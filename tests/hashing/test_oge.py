@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import nearkin as nk
-from nearkin.metrics import hamming_histograms
+from nearkin.metrics.hamming import hamming_histograms
 from tests.covering import each
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.hashing.judge import spherical_histograms
-from nearkin.metrics import hamming_histograms, hamming_radius_precision
+from nearkin.metrics.hamming import hamming_histograms, hamming_radius_precision
 from tests.covering import each
 
 

@@ -7,7 +7,7 @@ import torch
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from nearkin import metrics
-from nearkin.metrics.retrieval import graded_values, without_self
+from nearkin.metrics.retrieval import graded_values, relevance, without_self
 from tests.covering import each
 
 RETRIEVED = np.array([[5, 1, 9, 2], [7, 8, 3, 4]])
@@ -15,15 +15,15 @@ RELEVANT = np.array([[1, 2, 6], [4, -1, -1]])  # -1 pads the second query's list
 
 
 def test_relevance_by_hand() -> None:
-    assert metrics.relevance(RETRIEVED, RELEVANT).tolist() == [[False, True, False, True], [False, False, False, True]]
+    assert relevance(RETRIEVED, RELEVANT).tolist() == [[False, True, False, True], [False, False, False, True]]
 
 
 def test_relevance_counts_a_repeated_id_once_and_padding_never() -> None:
-    assert metrics.relevance([[3, 3, -1]], [[3, -1, -1]]).tolist() == [[True, False, False]]
+    assert relevance([[3, 3, -1]], [[3, -1, -1]]).tolist() == [[True, False, False]]
 
 
 def test_relevance_of_strings_and_of_uneven_lists() -> None:
-    assert metrics.relevance([["a", "b"], ["c", ""]], [["b", "x"], ["a", ""]]).tolist() == [[0, 1], [0, 0]]
+    assert relevance([["a", "b"], ["c", ""]], [["b", "x"], ["a", ""]]).tolist() == [[0, 1], [0, 0]]
     lists = [[1, 2], [3]], [[2], [3, 4]]
     for held in (lists, [np.array(rows, dtype=object) for rows in lists]):  # as pandas holds lists
         assert metrics.recall(*held) == pytest.approx((1 + 1 / 2) / 2)
@@ -33,7 +33,7 @@ def test_relevance_agrees_with_sets(rng: np.random.Generator) -> None:
     retrieved = np.stack([rng.permutation(50)[:10] for _ in range(40)])
     relevant = np.stack([rng.permutation(50)[:7] for _ in range(40)])
     expected = [[i in set(row) for i in ids] for ids, row in zip(retrieved, relevant, strict=True)]
-    assert metrics.relevance(retrieved, relevant).tolist() == expected
+    assert relevance(retrieved, relevant).tolist() == expected
 
 
 def by_label(ranked: object, labels: object) -> float:

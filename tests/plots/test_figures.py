@@ -124,11 +124,7 @@ def test_one_dimension_lies_on_a_line():
 
 
 def test_error_curves():
-    ax = plot_error(
-        {"sgd": {3: 0.2, 1: 0.4}, "svrg": {1: 0.3, 3: 0.1}},
-        "epochs",
-        spread={"sgd": {1: (0.3, 0.5), 3: (0.1, 0.3)}},
-    )
+    ax = plot_error({"sgd": {3: 0.2, 1: 0.4}, "svrg": {1: 0.3, 3: 0.1}}, "epochs")
     assert ax.lines[0].get_xydata().tolist() == [[1, 0.4], [3, 0.2]]
     assert ax.get_ylim()[0] == 0
     assert {text.get_text() for text in ax.get_legend().get_texts()} == {"sgd", "svrg"}

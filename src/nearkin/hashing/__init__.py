@@ -10,7 +10,6 @@ from nearkin._lazy import lazily
 
 if TYPE_CHECKING:
     from nearkin.hashing.base import load as load
-    from nearkin.hashing.bits import pack_signs as pack_signs
     from nearkin.hashing.bits import unpack_signs as unpack_signs
     from nearkin.hashing.itq import ITQ as ITQ
     from nearkin.hashing.linear import PCAHash as PCAHash
@@ -18,6 +17,5 @@ if TYPE_CHECKING:
     from nearkin.hashing.linear import Signs as Signs
     from nearkin.hashing.scq import OgE as OgE
     from nearkin.hashing.scq import OnE as OnE
-    from nearkin.linalg.signs import unpack_bits as unpack_bits
 
 lazily(__name__, __file__)

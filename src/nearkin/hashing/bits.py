@@ -17,25 +17,7 @@ def n_bytes(n_bits: int) -> int:
 
 
 def pack_signs(values: np.ndarray) -> np.ndarray:
-    """Pack the signs of values into bytes; bit 1 means a value >= 0.
-
-    Parameters
-    ----------
-    values: (n, L).
-
-    Returns
-    -------
-    codes: (n, ceil(L / 8)) uint8, bits from the lowest.
-
-    Raises
-    ------
-    ValueError: values that are not (n, L).
-
-    Examples
-    --------
-    >>> nk.hashing.pack_signs(np.array([[0.5, -1.0, 2.0]]))
-    array([[5]], dtype=uint8)
-    """
+    """Pack the signs of values (n, L) into codes (n, ceil(L / 8)) uint8; bit 1 means a value >= 0."""
     if np.ndim(values) != 2:
         raise ValueError(f"values have shape {np.shape(values)}; they must be (n, L), a row of values for each code")
     return np.packbits(np.asarray(values) >= 0, axis=1, bitorder="little")
@@ -46,12 +28,18 @@ def unpack_signs(codes: np.ndarray, n_bits: int, dtype: type = np.float32, order
 
     Parameters
     ----------
-    codes, n_bits, order: as in `unpack_bits`.
+    codes: (n, ceil(n_bits / 8)) uint8, or int8 less 128 as of sentence-transformers.
+    n_bits: length of a code.
     dtype: type of the result.
+    order: "little" if bits fill each byte from its lowest, "big" from its highest.
 
     Returns
     -------
     signs: (n, n_bits).
+
+    Raises
+    ------
+    ValueError: an unknown order.
 
     Examples
     --------

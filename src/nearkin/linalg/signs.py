@@ -16,27 +16,7 @@ _PRODUCTS = 1 << 22  # float64 products formed at a time
 
 
 def unpack_bits(codes: np.ndarray, n_bits: int | None = None, order: str = "little") -> np.ndarray:
-    """Unpack codes into bits of 0 and 1.
-
-    Parameters
-    ----------
-    codes: (n, ceil(L / 8)) uint8, or int8 less 128 as of sentence-transformers.
-    n_bits: L; by default all bits of the bytes.
-    order: "little" if bits fill each byte from its lowest, "big" from its highest.
-
-    Returns
-    -------
-    bits: (n, L) uint8.
-
-    Raises
-    ------
-    ValueError: an unknown order.
-
-    Examples
-    --------
-    >>> nk.hashing.unpack_bits(np.array([[5]], np.uint8), 3)
-    array([[1, 0, 1]], dtype=uint8)
-    """
+    """The bits of codes as `nearkin.hashing.unpack_signs` takes them, (n, n_bits) uint8 of 0 and 1; by default all."""
     check_choice(order, "order", ("little", "big"))
     codes = np.asarray(codes)
     codes = codes.view(np.uint8) ^ np.uint8(128) if codes.dtype == np.int8 else codes

@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING
 from nearkin._lazy import lazily
 
 if TYPE_CHECKING:
-    from nearkin.metrics.hamming import RankHistograms as RankHistograms
     from nearkin.metrics.hamming import distortion as distortion
-    from nearkin.metrics.hamming import hamming_histograms as hamming_histograms
     from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
     from nearkin.metrics.neighbours import knn_recall as knn_recall
     from nearkin.metrics.ordinal import triplet_error as triplet_error
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from nearkin.metrics.retrieval import precision as precision
     from nearkin.metrics.retrieval import recall as recall
     from nearkin.metrics.retrieval import recall_k_at_k as recall_k_at_k
-    from nearkin.metrics.retrieval import relevance as relevance
     from nearkin.metrics.retrieval import without_self as without_self
 
 lazily(__name__, __file__)

@@ -21,35 +21,17 @@ from nearkin.metrics.retrieval import tie_groups
 
 @dataclass(frozen=True)
 class RankHistograms:
-    """For each query, how many vectors and how many relevant vectors lie at each distance, nearest first.
+    """How many vectors, and how many relevant ones, (q, D) int64, lie at each of D distances from each query, nearest
+    first (McSherry & Najork 2008, Computing information retrieval performance measures efficiently in the presence of
+    tied scores).
 
-    Parameters
-    ----------
-    total: (q, D) integers, vectors at each of D distances.
-    relevant: (q, D) integers, relevant ones among them.
-
-    Attributes
-    ----------
-    total, relevant: as given.
-
-    Raises
-    ------
-    ValueError: by `precision_at` for k below 1, by `precision_within` for a negative radius.
-
-    References
-    ----------
-    McSherry & Najork (2008), Computing information retrieval performance measures efficiently in the presence of tied
-    scores.
-
-    Examples
-    --------
-    >>> found = nk.metrics.RankHistograms(np.array([[1, 2]]), np.array([[1, 1]]))  # at 0 a hit, at 1 one of two
+    >>> found = RankHistograms(np.array([[1, 2]]), np.array([[1, 1]]))  # at 0 a hit, at 1 one of two
     >>> found.precision_at(2), found.average_precision()
     (array([0.75]), array([0.91666667]))
     """
 
-    total: np.ndarray  # (q, D) int64
-    relevant: np.ndarray  # (q, D) int64
+    total: np.ndarray
+    relevant: np.ndarray
 
     @classmethod
     def of(cls, scores: np.ndarray, hits: np.ndarray) -> "RankHistograms":
@@ -99,31 +81,8 @@ def hamming_histograms(
     *,
     neighbours: ArrayLike | None = None,
 ) -> RankHistograms:
-    """Vectors and relevant vectors at each Hamming distance from each query.
-
-    Parameters
-    ----------
-    queries, database: packed codes (q, bytes) and (n, bytes) of uint8.
-    query_labels, database_labels: (q,) and (n,) classes, or several a row: sets, lists of different lengths, or
-        (q, c) and (n, c) rows of 0 and 1, dense or sparse. A vector is relevant if it has the query's class,
-        or shares one.
-    neighbours: (q, k) numbers of the query's exact neighbours, -1 for none, which are relevant instead.
-
-    Returns
-    -------
-    histograms: `RankHistograms` of 8 * bytes + 1 distances.
-
-    Raises
-    ------
-    TypeError: codes that are not (n, bytes) of uint8; labels of two kinds.
-    ValueError: unequal width; neither labels nor neighbours; labels or neighbours of another shape.
-
-    Examples
-    --------
-    >>> codes = np.array([[0], [1], [255]], np.uint8)
-    >>> nk.metrics.hamming_histograms(codes[:1], codes, neighbours=[[0, 1]]).total
-    array([[1, 1, 0, 0, 0, 0, 0, 0, 1]])
-    """
+    """Vectors and relevant vectors at each Hamming distance, 0 to 8 times the bytes of a code; arguments as in
+    `hamming_radius_precision`."""
     queries, database = np.asarray(queries), np.asarray(database)
     for name, codes in (("queries", queries), ("database", database)):
         if codes.dtype != np.uint8 or codes.ndim != 2:
@@ -159,8 +118,12 @@ def hamming_radius_precision(
 
     Parameters
     ----------
-    queries, database, query_labels, database_labels, neighbours: as in `hamming_histograms`.
+    queries, database: packed codes (q, bytes) and (n, bytes) of uint8.
+    query_labels, database_labels: (q,) and (n,) classes, or several a row: sets, lists of different lengths, or
+        (q, c) and (n, c) rows of 0 and 1, dense or sparse. A vector is relevant if it has the query's class,
+        or shares one.
     radius: largest distance, in bits.
+    neighbours: (q, k) numbers of the query's exact neighbours, -1 for none, which are relevant instead.
 
     Returns
     -------
@@ -168,7 +131,8 @@ def hamming_radius_precision(
 
     Raises
     ------
-    ValueError, TypeError: as in `hamming_histograms`; a negative radius.
+    TypeError: codes that are not (n, bytes) of uint8; labels of two kinds.
+    ValueError: unequal width; neither labels nor neighbours; labels or neighbours of another shape; a negative radius.
 
     Examples
     --------

@@ -35,27 +35,7 @@ _TOP = 10
 
 
 def relevance(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
-    """Which of the retrieved ids are relevant; an id retrieved twice counts at its first place only.
-
-    Parameters
-    ----------
-    retrieved: (n, K) ids.
-    relevant: (n, T) ids; -1, or "" among strings, pads.
-
-    Returns
-    -------
-    hits: (n, K) bool.
-
-    Raises
-    ------
-    ValueError: other shapes.
-    TypeError: ids of two kinds.
-
-    Examples
-    --------
-    >>> nk.metrics.relevance([[3, 1, 1]], [[1, 7]])
-    array([[False,  True, False]])
-    """
+    """Which of the retrieved ids (n, K) are relevant, (n, K) bool; an id retrieved twice counts at its first place."""
     return places_of(retrieved, relevant) >= 0
 
 

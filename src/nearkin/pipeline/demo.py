@@ -13,6 +13,7 @@ from nearkin import metrics
 from nearkin._fields import StrPath
 from nearkin._storage import check_target, saving_folder
 from nearkin._types import Record, Seed
+from nearkin.metrics.hamming import RankHistograms
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.run import Steps
 
@@ -79,7 +80,7 @@ def _trial(name: str, index: nk.Index, n_bytes: int, distortion: float = 0.0, se
     """One method at one size; `distortion` is that of the queries, which no method has learned from."""
     base, labels, queries, query_labels = digits()
     scores, ranking = index.search(queries, len(base))
-    ranks = metrics.RankHistograms.of(scores, metrics.label_relevance(labels[ranking], query_labels))
+    ranks = RankHistograms.of(scores, metrics.label_relevance(labels[ranking], query_labels))
     return {
         "bytes": n_bytes,
         "method": name,

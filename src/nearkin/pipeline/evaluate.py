@@ -9,7 +9,6 @@ import faiss
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin import metrics
 from nearkin._check import check_instance, check_label_pair, check_queries
 from nearkin._faiss import METRIC_TYPES
 from nearkin._fields import Fields, Record, StrPath, counted
@@ -22,7 +21,7 @@ from nearkin.index.full_search import FullSearch
 from nearkin.index.identifiers import RowIds
 from nearkin.index.index import Index
 from nearkin.index.searching import normalised
-from nearkin.metrics.hamming import relevant_rows
+from nearkin.metrics.hamming import RankHistograms, hamming_histograms, relevant_rows
 from nearkin.metrics.neighbours import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
 from nearkin.metrics.retrieval import DEPTH, MRR, NDCG, RECALL, graded_values, is_padding
 from nearkin.metrics.trial import mean_interval, paired_difference
@@ -321,7 +320,7 @@ def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels
     for i, rows in enumerate(relevant):
         hits[i], totals[i] = rows[places[i]], rows.sum()
     hits &= places >= 0
-    ranks, found = metrics.RankHistograms.of(scores, hits), hits.sum(axis=1)
+    ranks, found = RankHistograms.of(scores, hits), hits.sum(axis=1)
     record = {f"precision@{k}": ranks.precision_at(k) for k in CUTS if k <= K}
     share = found / np.maximum(np.minimum(totals, K), 1)
     return record | {"mAP" if n == K else f"mAP@{K}": ranks.average_precision() * share}
@@ -330,7 +329,7 @@ def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels
 def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, np.ndarray]:
     codes = faiss.vector_to_array(index.faiss_index.xb).reshape(len(index), -1)
     encoded = check_instance(index.quantizer, "quantizer", BitCodes).encode(Q)
-    ranks = metrics.hamming_histograms(encoded, codes, query_labels, labels)
+    ranks = hamming_histograms(encoded, codes, query_labels, labels)
     record = {f"precision@{k}": ranks.precision_at(k) for k in CUTS if k <= len(index)}
     record[f"precision within radius {_RADIUS}"] = ranks.precision_within(_RADIUS)
     return record | {"mAP": ranks.average_precision()}

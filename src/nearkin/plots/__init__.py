@@ -2,7 +2,6 @@
 
 from nearkin.plots.figures import plot_against_bytes as plot_against_bytes
 from nearkin.plots.figures import plot_convergence as plot_convergence
-from nearkin.plots.figures import plot_error as plot_error
 from nearkin.plots.figures import plot_map as plot_map
 from nearkin.plots.style import new_axes as new_axes
 from nearkin.plots.style import to_svg as to_svg

@@ -101,42 +101,9 @@ def plot_against_bytes(
     return ax
 
 
-def plot_error(
-    curves: Mapping[str, Mapping[float, float]],
-    xlabel: str,
-    ax: Axes | None = None,
-    *,
-    spread: Mapping[str, Mapping[float, tuple[float, float]]] | None = None,
-) -> Axes:
-    """Draw error curves, for example against answers, epochs or dimension.
-
-    Parameters
-    ----------
-    curves: {name: {x: error}}.
-    xlabel: text of the x axis.
-    ax: matplotlib axes; None makes them.
-    spread: {name: {x: (low, high)}}, shaded, such as quartiles over seeds.
-
-    Returns
-    -------
-    ax: the axes.
-
-    Raises
-    ------
-    TypeError: a spread that is no mapping of mappings.
-
-    Examples
-    --------
-    >>> nk.plots.plot_error({"ste": {100: 0.2, 200: 0.1}}, "answers").get_xlabel()
-    'answers'
-    """
-    spread = check_instance({} if spread is None else spread, "spread", Mapping)
+def plot_error(curves: Mapping[str, Mapping[float, float]], xlabel: str, ax: Axes | None = None) -> Axes:
+    """Draw curves {name: {x: error}}, for example against answers, epochs or dimension."""
     ax = _draw(ax, curves, "curves", xlabel, _ERROR)
-    for name, style in series_style(curves).items():
-        if name in spread:
-            places = sorted(check_instance(spread[name], f"spread[{name!r}]", Mapping))
-            low, high = zip(*(spread[name][place] for place in places), strict=True)
-            ax.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
     ax.set_ylim(bottom=0)
     return ax
 
