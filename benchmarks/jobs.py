@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import commit, limit_threads, save
@@ -16,7 +15,6 @@ from benchmarks.options import RESULTS, parser
 from benchmarks.stored import read_json
 
 Row = dict[str, Any]
-FOREVER = float("inf")
 
 
 @dataclass(frozen=True)
@@ -34,15 +32,6 @@ class Job:
         return [self.key | row for row in ([found] if isinstance(found, dict) else found)]
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """Its jobs for a folder of data and a size, and two sizes: the pages' and one that ends in seconds."""
-
-    jobs: Callable[[Path, Any], Iterable[Job]]
-    full: Any
-    small: Any
-
-
 def stored(source: str) -> tuple[list[Row], float]:
     """The rows of a JSON, and the CPU minutes that they took: NaN where that was not kept."""
     file = RESULTS / f"{source}.json"
@@ -52,21 +41,16 @@ def stored(source: str) -> tuple[list[Row], float]:
     return record["results"], record["settings"].get("CPU minutes", math.nan)
 
 
-def measure(
-    source: str, jobs: Iterable[Job], *, again: bool = False, others: bool = False, until: float = FOREVER,
-    **settings: Any,
-) -> bool:  # fmt: skip
+def measure(source: str, jobs: Iterable[Job], *, again: bool = False, others: bool = False, **settings: Any) -> None:
     """Do the jobs whose rows results/SOURCE.json lacks, or all `again`; rows that no job names go, or stay as `others`.
 
-    False where `until` (of time.monotonic) came first; such a part of an experiment is not judged.
+    A part of an experiment is marked as unfinished, and not judged.
     """
     jobs = list(jobs)
     rows, spent = ([], 0.0) if again and not others else stored(source)
     rows = [row for row in rows if others or any(job.names(row) for job in jobs)]
     missing = [job for job in jobs if again or not any(job.names(row) for row in rows)]
     for done, job in enumerate(missing, 1):
-        if time.monotonic() > until:
-            return False
         began = time.process_time()
         found = [row if others else row | {"commit": commit()} for row in job.rows()]
         rows = [row for row in rows if not job.names(row)] + found
@@ -76,7 +60,6 @@ def measure(
             about["unfinished"] = len(missing) - done
         save(source, rows, **settings, **about)
         print(source, *(f"{key} {value}," for key, value in job.key.items()), found[0] if found else "-", flush=True)
-    return True
 
 
 def command(

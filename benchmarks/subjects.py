@@ -43,30 +43,18 @@ class Subject:
 
 
 _SUBJECTS = (
-    Subject(
-        "quantization",
-        "Rotations and product quantization",
-        part="rotation",
-    ),
+    Subject("quantization", "Rotations and product quantization", part="rotation"),
     Subject("codecs", "The best code at every size", full=("", "plain")),
     Subject("ids", "Semantic ids", ("--quick",), ("--seeds 5",)),
     Subject("engines", "A rotation for engines' own codes"),
     Subject(
         "orthogonal",
         "Orthogonal matrices",
-        (
-            "run --quick",
-            "tasks --quick --tasks procrustes pca --methods riemannian,POGO,Landing,geoopt",
-        ),
+        ("run --quick", "tasks --quick --tasks procrustes pca --methods riemannian,POGO,Landing,geoopt"),
         ("run", "tasks", "language_model"),
     ),
     Subject("hashing", "Hashing", ("--quick --parts table",)),
-    Subject(
-        "ordinal",
-        "Ordinal embedding",
-        ("--quick",),
-        ("", "questions"),
-    ),
+    Subject("ordinal", "Ordinal embedding", ("--quick",), ("", "questions")),
     Subject(
         "two_tower",
         "Two towers",
@@ -77,6 +65,6 @@ _SUBJECTS = (
     Subject("scale", "Size, and several processes", ("--quick",), ("run", "growth")),
     Subject("defaults", "Tuned numbers"),
     Subject("gpu", "On a GPU", ("--device cpu --small",), ()),
-    Subject("papers", "The papers' tables and figures", (), ("--run --own",)),  # last: it reads what the others wrote
+    Subject("papers", "The papers' tables and figures", (), ("--run",)),  # last: it reads what the others wrote
 )
 SUBJECTS = {subject.name: subject for subject in _SUBJECTS}

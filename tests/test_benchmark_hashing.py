@@ -26,7 +26,7 @@ def digits():
 
 def test_spherical_bits_say_inside_or_outside_and_pairs_of_balls_share_a_quarter(digits):
     hasher = SphericalHashing(16, random_state=0).fit(digits)
-    distances = np.linalg.norm(digits[:, None] - hasher.centres_, axis=2)
+    distances = np.linalg.norm((digits - hasher.mean_)[:, None] - hasher.centres_, axis=2)
     inside = np.unpackbits(hasher.encode(digits), axis=1, bitorder="little")
     clear = np.abs(distances - hasher.radii_) > 1e-6
     np.testing.assert_array_equal(inside[clear], (distances < hasher.radii_)[clear])

@@ -1,17 +1,15 @@
 """The benchmarks' language model is the same function under rotations; SGDG descends; the GPU's command runs."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from benchmarks import harness, jobs
+from benchmarks import harness
 from benchmarks.gpu import run as gpu
-from benchmarks.orthogonal import language_model
 from benchmarks.orthogonal.language_model import SMALL
-from benchmarks.orthogonal.sgdg import SGDG
+from benchmarks.orthogonal.methods import FiveLoops
 from benchmarks.orthogonal.transformer import LETTERS, folded, fresh, loss, rotated, rounded
 from benchmarks.table import Results
 from nearkin.linalg.haar import haar_orthogonal
@@ -46,7 +44,7 @@ def test_rounding_has_two_to_the_bits_less_one_levels_and_the_derivative_of_x() 
 def test_sgdg_descends_near_the_manifold(momentum: float) -> None:
     p = nn.Parameter(haar_orthogonal(8, 8, special=True, random_state=0, dtype=torch.float64))
     target = haar_orthogonal(8, 8, special=True, random_state=1, dtype=torch.float64)
-    optimizer = SGDG([p], 0.02, momentum)
+    optimizer = FiveLoops([p], 0.02, momentum)
     losses = []
     for _ in range(200):
         p.grad = p.detach() - target
@@ -61,7 +59,7 @@ def test_sgdg_solves_the_equation_of_cayley() -> None:
     G = torch.randn(6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     p = nn.Parameter(X.clone())
     p.grad = G
-    SGDG([p], 1e-2).step()
+    FiveLoops([p], 1e-2).step()
     W = -(G @ X.T - X @ G.T) / 2  # on square X the projection of Li et al. takes half of the form
     identity = torch.eye(6, dtype=torch.float64)
     exact = torch.linalg.solve(identity - 0.005 * W, (identity + 0.005 * W) @ X)
@@ -69,15 +67,11 @@ def test_sgdg_solves_the_equation_of_cayley() -> None:
 
 
 def test_the_command_for_a_gpu_runs_in_small_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (harness, jobs):
-        monkeypatch.setattr(module, "RESULTS", tmp_path)
-    monkeypatch.setattr(language_model, "GRID", (0.004,))
-    sources = str(Path(asyncio.__file__).parent)  # some of the standard library
-    monkeypatch.setattr("benchmarks.orthogonal.transformer.sysconfig.get_path", lambda _: sources)
-    options = ["--device", "cpu", "--small", "--seconds", "0.001", "--cache", str(tmp_path), "--threads"]
+    monkeypatch.setattr(harness, "RESULTS", tmp_path)
+    options = ["--device", "cpu", "--small", "--seconds", "0.001", "--threads"]
     monkeypatch.setattr("sys.argv", ["gpu", *options, str(torch.get_num_threads())])
     gpu.main()
     found = Results(tmp_path).read("gpu")
-    assert set(found) == {"device", "towers", "layers", "all pairs", "steps", "language model"}
+    assert set(found) == {"device", "towers", "layers", "all pairs", "steps"}
     assert all(value > 0 for row in found["steps"]["cpu"].values() for value in row.values())
     assert all(value > 0 for part in ("towers", "layers", "all pairs") for value in found[part]["cpu"].values())

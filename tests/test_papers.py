@@ -9,7 +9,7 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from benchmarks.judging import Gap, paired, relative, told, unpaired
 from benchmarks.papers import __main__ as command
-from benchmarks.papers import made, scq_cells
+from benchmarks.papers import experiments, scq
 from benchmarks.papers.record import Claim, Figure, not_measured
 from benchmarks.papers.table import HEADLINES, PAPERS, headlines
 from benchmarks.table import RESULTS, Results
@@ -88,9 +88,9 @@ def test_signs_are_words() -> None:
 
 
 def test_every_result_names_its_commit() -> None:
-    for source in made.sources():
-        assert all(source.commits()), f"{source.name} has rows without a commit"
-    assert {row[0] for row in made.table().rows} == {source.name for source in made.sources()}
+    for source in experiments.sources():
+        assert all(experiments.commits(source)), f"{source} has rows without a commit"
+    assert {row[0] for row in experiments.table().rows} == experiments.sources().keys()
 
 
 @each("paper", PAPERS)
@@ -109,10 +109,10 @@ def test_the_verdict_is_that_of_the_claims() -> None:
 
 
 def test_scq_reads_table_2_as_printed() -> None:
-    cells = scq_cells.paper_cells()
+    cells = scq.paper_cells()
     assert cells[32][0]["SCQ-OgE"]["map"] == 31.15  # CIFAR-10
     assert cells[8][2]["SpH"]["prec@r2"] == 6.88  # SUN397
-    assert scq_cells.wins(cells, "map") == (24, 24)
+    assert scq.wins(cells, "map") == (24, 24)
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ says so. Results are one JSON a set; what is run again replaces its rows.
 
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -24,20 +24,54 @@ import faiss
 import numpy as np
 
 import nearkin as nk
-from benchmarks.codecs import ours, peers
+from benchmarks.codecs import peers
 from benchmarks.codecs.limits import within
 from benchmarks.data import NEIGHBOURS, QUERIES, SETS, Problem, load
 from benchmarks.harness import cpu_seconds
 from benchmarks.jobs import Job, command
 from benchmarks.options import peer_python
+from nearkin import ProductQuantizer
 from nearkin._faiss import compared, innermost, nearest_rows
+from nearkin.contracts import VectorCodes
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics import recall_k_at_k
+from nearkin.quantization import best
+from nearkin.quantization.plain import PlainCode
+from nearkin.quantization.sized import fitted_code
 
 BITS = (0.25, 0.5, 1.0, 2.0)
 WHO = ("faiss", "length", "scann", "ours")
 _TIMED = 100  # queries whose search is timed
+
+
+_OTHERS = 10**9  # rows of an index that holds hardly any of those learned from, as the problems search others
+_SECONDS = 60.0  # of `nearkin compress`, beyond what its first code takes
+Fit = Callable[[np.ndarray], tuple[str, VectorCodes, Norms | None]]  # rows (n, d) to the codec's name, it, its norms
+
+
+def codecs(n_bytes: int, problem: Problem) -> dict[str, Fit]:
+    """Every call with its defaults; the training of `best` includes all of its candidates."""
+    n_vectors = None if np.may_share_memory(problem.learned, problem.searched) else _OTHERS
+    settings = {"n_vectors": n_vectors, "metric": problem.metric, "random_state": 0}
+
+    def chosen(name: str, X: np.ndarray, **options: object) -> tuple[str, VectorCodes, Norms | None]:
+        found = best(X, n_bytes, **settings | options)  # pyright: ignore[reportArgumentType]
+        return f"{name}: {found.trials[0]['candidate']}", found.quantizer, found.norms
+
+    return {
+        "ours, ProductQuantizer": lambda X: (
+            "ours, ProductQuantizer",
+            ProductQuantizer(n_bytes, random_state=0).fit(X),
+            None,
+        ),
+        "ours, Index.build": lambda X: (
+            "ours, Index.build",
+            *fitted_code(PlainCode(n_bytes, metric=problem.metric, random_state=0), X),
+        ),
+        "ours, compress": lambda X: chosen("ours, compress", X, seconds=_SECONDS, n_encoded=len(problem.searched)),
+        "ours, best": lambda X: chosen("ours, best", X),
+    }
 
 
 def size(d: int, bits: float) -> int:
@@ -45,7 +79,7 @@ def size(d: int, bits: float) -> int:
     return min((m for m in range(1, d + 1) if d % m == 0), key=lambda m: abs(m - bits * d / 8))
 
 
-def judge_ours(fit: ours.Fit, problem: Problem) -> Iterator[dict[str, Any]]:
+def judge_ours(fit: Fit, problem: Problem) -> Iterator[dict[str, Any]]:
     """Fit, build the index, search: recall of the answers, and seconds of the processor."""
     start = time.process_time()
     name, quantizer, norms = fit(problem.learned)
@@ -122,7 +156,7 @@ def _kept(index: faiss.Index, problem: Problem) -> dict[str, Any]:
 def made(problem: Problem, n_bytes: int, who: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """The codecs of one set at one size, and what measures each."""
     if "ours" in who:
-        for name, fit in ours.codecs(n_bytes, problem).items():
+        for name, fit in codecs(n_bytes, problem).items():
             yield name, partial(judge_ours, fit, problem)
     if "faiss" in who:
         for name, make in peers.faiss_codecs(problem.d, n_bytes):

@@ -44,10 +44,7 @@ PROBLEMS_OF = {
     "embedding.two_tower.objective": pairs("all pairs"),
     "index.index": IN_LISTS,
     "index.searching": BY_PRODUCT,
-    "metrics.trial.queries": (
-        "product with queries, sentences, 24 bytes",
-        "product with queries, GIST, 16 bytes",
-    ),
+    "metrics.trial.queries": ("product with queries, sentences, 24 bytes", "product with queries, GIST, 16 bytes"),
     "quantization.additive": RESIDUAL,
     "quantization.best": ("best, SIFT, 8 bytes", "best, GIST, 8 bytes"),
     "quantization.codebooks": ("product, GIST, 16 bytes", "product, MNIST, 16 bytes"),

@@ -18,12 +18,7 @@ from benchmarks.ordinal.questions import active, truths
 from nearkin import Rotation
 from nearkin._faiss import nearest_rows
 from nearkin.metrics import ranking_metrics, recall_k_at_k, triplet_error
-from nearkin.quantization import (
-    IndexingLayer,
-    ResidualQuantizer,
-    ScalarQuantizer,
-    best,
-)
+from nearkin.quantization import IndexingLayer, ResidualQuantizer, ScalarQuantizer, best
 from nearkin.quantization.sized import fitted_code
 
 _LEARNED, _SEARCHED = 8_192, 10_000

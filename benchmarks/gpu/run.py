@@ -3,17 +3,15 @@
     python -m benchmarks gpu --threads 16           # on the CUDA device
     python -m benchmarks gpu --device cpu --small   # the same code in seconds, to see that it runs
 
-Six parts: GCD's Figure 4 (a), a step of GCD-R, GCD-G, GCD-S and Cayley by the side n; the step table; the loss over
+Five parts: GCD's Figure 4 (a), a step of GCD-R, GCD-G, GCD-S and Cayley by the side n; the step table; the loss over
 all pairs of 10^6 x 10^6, its gradient and its Gauss-Newton product; an epoch of towers; a step through the indexing
-layer; and on the GPU alone the rotations of a language model. A method whose step has taken more than `LIMIT` seconds
+layer. A method whose step has taken more than `LIMIT` seconds
 is left out at larger sizes. Seconds are the clock's, on a machine without other work. Writes results/gpu.json.
 """
 
-import argparse
 import math
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,9 +22,7 @@ from torch import nn
 import nearkin as nk
 from benchmarks.harness import save
 from benchmarks.options import parser
-from benchmarks.orthogonal import language_model
-from benchmarks.orthogonal.methods import Maker, PogoRule, Step, from_gradient, our_steps
-from benchmarks.orthogonal.sgdg import SGDG
+from benchmarks.orthogonal.methods import FiveLoops, Maker, PogoRule, Step, from_gradient, our_steps
 from nearkin.embedding import Adam, AllPairsLoss, GaussNewton
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal import GivensDescent, RiemannianDescent
@@ -69,7 +65,7 @@ def makers(lr: float) -> dict[str, Maker]:
             lambda p: RiemannianDescent(p, lr, "newton-schulz", check_finite=False, capturable=True)
         ),
         "POGO's rule": from_gradient(lambda p: PogoRule(p, lr)),
-        "SGDG": from_gradient(lambda p: SGDG(p, lr)),
+        "SGDG": from_gradient(lambda p: FiveLoops(p, lr)),
     }
 
 
@@ -162,23 +158,11 @@ def layers(device: str, small: bool, seconds: float) -> dict[str, float]:
     return found
 
 
-def rotations(device: str, small: bool, cache: Path) -> dict[str, Any]:
-    """The language model's rows: what is not learned, SGDG and ours."""
-    given = argparse.Namespace(
-        device=device, small=small, smaller=False, quick=False, cache=cache, bits=language_model.BITS,
-        steps=language_model.STEPS, seeds=5, methods="SGDG;riemannian;riemannian, Adam",
-    )  # fmt: skip
-    found = {name: work() for name, work in language_model.rows_of(given)}
-    print({name: row["runs"][-1]["loss"] for name, row in found.items()}, flush=True)
-    return found
-
-
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--device", default="cuda")
     options.add_argument("--small", action="store_true", help="small sizes and few steps")
     options.add_argument("--seconds", type=float, default=0.5, help="for each method and size")
-    options.add_argument("--cache", type=Path, default=language_model.CACHE, help="of the trained language model")
     arguments = options.parse_args()
     device, small = arguments.device, arguments.small or arguments.quick
     if device != "cpu" and not torch.cuda.is_available():
@@ -196,7 +180,6 @@ def main() -> None:
     results: dict[str, Any] = {
         "device": "cpu" if device == "cpu" else torch.cuda.get_device_name(),
         **{name: {on: part(on) for on in devices} for name, part in parts.items()},
-        "language model": rotations(device, small, arguments.cache),
     }
     print(f"{time.perf_counter() - start:.0f} s")
     save("gpu", results, small=small, device=device)

@@ -1,111 +1,99 @@
 """Rivals of the tables of SCQ: spherical hashing, k-means hashing, binary autoencoders; and SDH, which takes labels."""
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Self
+from abc import ABC, abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from nearkin._compile import cached_njit
-from nearkin._types import ArrayLike, Seed
-from nearkin.contracts import Callback
-from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.bits import unpack_signs
 from nearkin.hashing.columns import principal_coordinates, random_columns
 from nearkin.hashing.itq import ITQ
-from nearkin.hashing.linear import AbstractLinearHasher
 from nearkin.hashing.spectrum import principal_axes, scale_of
-from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import deal_axes, nearest_orthogonal, unit_rows
-from nearkin.linalg.signs import affine_values, row_blocks
-from nearkin.statistics import Shard, shared_generator, whole_rows
+from nearkin.linalg.signs import row_blocks
 
+COMPONENTS = 512  # principal axes that are learned in, or as many as bits if these are more
+BLOCK = 16_384  # rows encoded at a time
+_OVERLAP, _SPREAD, _SAMPLE = 0.10, 0.15, 20_000  # of spherical hashing, as published; rows of a sample
+_TOL = 1e-4  # of k-means hashing: the relative fall of its loss at which it stops
 _ROTATIONS = 10  # of k-means hashing: updates of the rotation that gives the first centroids
 _FIRST_STEPS = 20  # of binary autoencoders: iterations of ITQ for the first codes
 _MARGIN_STEPS = 15  # steps of L-BFGS for the hash functions in each iteration, from the last ones
+_MARGIN_PENALTY = 1e-4  # of the hash functions
 _RIDGE = 1e-3  # of the decoder, as a share of the rows: keeps bits that agree on all rows apart
 
 
-@dataclass(eq=False, repr=False)
-class SphericalHashing(AbstractHasher):
-    """Spherical hashing (Heo et al. 2012): bit k is 1 within distance `radii_[k]` of `centres_[k]`.
+class Rival(ABC):
+    """A hasher as the benchmarks call it; a bit is 1 where its value is >= 0, bits fill bytes from the lowest."""
+
+    def __init__(self, n_bits: int = 32, *, max_iter: int | None = None, random_state: int = 0) -> None:
+        self.n_bits, self.max_iter = n_bits, max_iter or self.most
+        self.generator = np.random.default_rng(random_state)
+
+    most: int  # iterations
+    n_iter_: int
+    history_: list[float]  # of the best so far
+
+    @abstractmethod
+    def fit(self, X: np.ndarray, y: Any = None) -> Self:
+        """Learn from X (n, d)."""
+
+    @abstractmethod
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """(n, n_bits) float64, whose signs are the code."""
+
+    def encode(self, X: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.packbits(self.values(rows) >= 0, 1, "little") for rows in row_blocks(X, BLOCK)])
+
+    transform = encode
+
+
+class SphericalHashing(Rival):
+    """Spherical hashing (Heo et al. 2012): bit k is 1 within a ball about `centres_[k]`.
 
     Each ball holds half of the rows and each pair of balls a quarter of them, reached by pushing centres apart that
     share too many rows. Its distance is the spherical Hamming distance |a xor b| / |a and b|, by which
     `benchmarks.hashing.judge` counts.
-
-    Fitted: `centres_` (n_bits, d), `radii_` (n_bits,), `mean_`, `scale_`, `n_iter_`, and `history_`, the mean deviation
-    of overlaps from a quarter, as a share of it, of the best centres so far.
-
-    Parameters: `n_bits`, any number; `max_iter`; `overlap_tol` and `spread_tol`, mean and standard deviation of the
-    overlaps, as shares of a quarter, at which to stop (0.10 and 0.15 as published); `n_samples`, rows to train on,
-    drawn at random, None for all; `random_state`.
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
-    max_iter: int = 100
-    overlap_tol: float = 0.10
-    spread_tol: float = 0.15
-    n_samples: int | None = 20_000
-    random_state: Seed = None
+    most = 100
 
-    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Place the balls over X (n, d), n > n_bits."""
-        X = whole_rows(self, X, min_rows=self.n_bits + 1)
-        Shard.of(X).check_varies(X)
-        generator = shared_generator(self.random_state)
-        sample = X
-        if self.n_samples is not None and len(X) > self.n_samples:
-            sample = X[generator.choice(len(X), self.n_samples, replace=False)]
-        mean = sample.mean(axis=0, dtype=np.float64)
-        centred = (sample - mean).astype(X.dtype)
-        centres, history = self._push_apart(centred, generator, callback)
-        squares = _squared_distances(centred.astype(np.float64), centres)
-        radii = np.median(squares, axis=0)
-        self.mean_ = mean.astype(X.dtype)
-        self.centres_ = (centres + mean).astype(X.dtype)
-        self.radii_ = np.sqrt(radii).astype(X.dtype)
-        self.scale_ = float(1 / np.abs(radii - squares).mean())  # values near -1 and +1
-        self.history_, self.n_iter_ = history, len(history)
+    def fit(self, X: np.ndarray, y: Any = None) -> Self:
+        if len(X) > _SAMPLE:
+            X = X[self.generator.choice(len(X), _SAMPLE, replace=False)]
+        self.mean_ = X.mean(axis=0, dtype=np.float64)
+        centred = (X - self.mean_).astype(X.dtype)
+        self.centres_ = self._pushed_apart(centred)
+        self.radii_ = np.sqrt(np.median(_squared_distances(centred.astype(np.float64), self.centres_), axis=0))
         return self
 
-    def _push_apart(
-        self, X: np.ndarray, generator: np.random.Generator, callback: Callback | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The best centres (L, d) visited by Algorithm 1 of Heo et al., whose deviation may rise, and its history."""
+    def _pushed_apart(self, X: np.ndarray) -> np.ndarray:
+        """The best centres (L, d) visited by Algorithm 1 of Heo et al., whose deviation may rise."""
         n, n_bits = len(X), self.n_bits
-        picks = np.array([generator.choice(n, min(5, n), replace=False) for _ in range(n_bits)])
+        picks = np.array([self.generator.choice(n, min(5, n), replace=False) for _ in range(n_bits)])
         centres = X[picks].mean(axis=1, dtype=np.float64)
-        best, lowest, history = centres, np.inf, []
-        others = ~np.eye(n_bits, dtype=bool)
-        for iteration in range(self.max_iter):
+        best, others, self.history_ = centres, ~np.eye(n_bits, dtype=bool), []
+        for _ in range(self.max_iter):
             squares = _squared_distances(X, centres.astype(X.dtype))
             inside = (squares <= np.median(squares, axis=0)).astype(np.float32)
             excess = (inside.T @ inside) / (n / 4) - 1  # (L, L), 0 for independent balanced bits
-            deviation = float(np.abs(excess[others]).mean()) if n_bits > 1 else 0.0
-            if deviation < lowest:
-                best, lowest = centres, deviation
-            history.append(lowest)
-            if callback is not None:
-                callback(iteration + 1, {"objective": lowest, "total": self.max_iter})
-            if n_bits == 1 or (deviation <= self.overlap_tol and excess[others].std() <= self.spread_tol):
+            deviation = float(np.abs(excess[others]).mean())
+            if deviation < min(self.history_, default=np.inf):
+                best = centres
+            self.history_.append(min([deviation, *self.history_[-1:]]))
+            if deviation <= _OVERLAP and excess[others].std() <= _SPREAD:
                 break
             np.fill_diagonal(excess, 0)
             pushes = excess.sum(axis=1)[:, None] * centres - excess @ centres  # sum over j of excess_ij (c_i - c_j)
             centres = centres + pushes / (2 * n_bits)
-        return best, np.array(history)
+        self.n_iter_ = len(self.history_)
+        return best
 
-    def _project(self, X: np.ndarray) -> np.ndarray:
-        """scale_ * (radius^2 - squared distance), in float64 for the sign, returned in the type of X."""
-        mean, radii = self.mean_.astype(np.float64), self.radii_.astype(np.float64)
-        centred, centres = X - mean, self.centres_ - mean
-        rows = np.column_stack([centred, np.einsum("nd,nd->n", centred, centred)])  # linear in x and |x|^2
-        maps = np.column_stack([2 * centres, np.full(len(centres), -1.0)]).T
-        level = self.scale_ * (radii**2 - np.einsum("kd,kd->k", centres, centres))
-        values = affine_values(rows, np.zeros(rows.shape[1]), maps, self.scale_, level)
-        return values.astype(np.result_type(X, self.centres_))
+    def values(self, X: np.ndarray) -> np.ndarray:
+        return self.radii_**2 - _squared_distances(X - self.mean_, self.centres_)
 
 
 def _squared_distances(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
@@ -113,81 +101,56 @@ def _squared_distances(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return np.einsum("nd,nd->n", X, X)[:, None] - 2 * X @ centres.T + np.einsum("kd,kd->k", centres, centres)
 
 
-@dataclass(eq=False, repr=False)
-class KMeansHash(AbstractHasher):
+class KMeansHash(Rival):
     """K-means hashing (He, Wen & Sun 2013): product quantization whose codes are compared by Hamming distance.
 
     The principal axes are dealt out to subspaces of equal variance product; each has 2^b centroids that minimise
     quantization error + affinity * sum of w_ij (|c_i - c_j| - s sqrt(Hamming(i, j)))^2. The published weights w_ij =
     n_i n_j / n^2 change with every assignment, so the objective may rise; here w_ij = 4^-b, the balanced case, and
-    every step lowers it: assignment, then a closed majorise-minimise step for the centroids.
+    every step lowers it: assignment, then a closed majorise-minimise step for the centroids. The affinity is 10, as
+    published.
 
-    Fitted: `mean_`, `axes_` (d, M * m) grouped by subspace, `codebooks_` (M, 2^b, m), `scale_`, `n_iter_`, `history_`.
-    A value of `project` is the difference of two squared distances, to the nearest centroid with the bit 0 and with 1.
-
-    Parameters: `n_bits`, at most the rank of X; `bits_per_subspace` b (2, 4 or 8 in SCQ's comparison); `affinity`, 10
-    as published; `n_components`, principal components used; `tol`, `max_iter`, `random_state`.
+    Learned: `mean_`, `axes_` (d, M * m) grouped by subspace, `codebooks_` (M, 2^b, m). A value is the difference of two
+    squared distances, to the nearest centroid with the bit 0 and with 1.
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
-    bits_per_subspace: int = 4
-    affinity: float = 10.0
-    n_components: int | None = 512
-    tol: float = 1e-4
-    max_iter: int = 50
-    random_state: Seed = None
+    most = 50
 
-    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Learn centroids from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
-        n_bits, width = self.n_bits, self.bits_per_subspace
-        X = whole_rows(self, X, min_rows=n_bits + 1)
-        spectrum = principal_axes(X, self._n_components())
-        spectrum.check_rank(n_bits, X.shape[1])
-        groups = deal_axes(np.log(spectrum.variances / spectrum.variances[-1]) + 1e-9, -(-n_bits // width))
-        self.mean_ = spectrum.mean.astype(X.dtype)
-        self.axes_ = spectrum.axes[:, groups.ravel()].astype(X.dtype)
-        points = np.concatenate([(block - self.mean_) @ self.axes_ for block in row_blocks(X)])
-        points = points.reshape(len(X), *groups.shape)
-        self._learn_codebooks(points, shared_generator(self.random_state), callback)
-        return self
+    def __init__(self, n_bits: int = 32, *, bits_per_subspace: int = 4, random_state: int = 0) -> None:
+        super().__init__(n_bits, random_state=random_state)
+        self.widths = np.diff(np.linspace(0, n_bits, -(-n_bits // bits_per_subspace) + 1).round().astype(int))
 
-    def _learn_codebooks(self, points: np.ndarray, generator: np.random.Generator, callback: Callback | None) -> None:
-        """Iterate all subspaces together, so that the loss of an iteration is that of the whole code."""
-        bits = self._bits()
-        self.codebooks_ = np.full((len(bits), 2 ** bits.max(), points.shape[2]), np.inf)
-        learners = [_Subspace(points[:, m], int(bits[m]), self.affinity, generator) for m in range(len(bits))]
-        history: list[float] = []
-        for iteration in range(self.max_iter):
-            history.append(sum(learner.step() for learner in learners))
-            if callback is not None:
-                callback(iteration + 1, {"objective": history[-1], "total": self.max_iter})
-            if iteration and history[-2] - history[-1] <= self.tol * history[-1]:
+    def fit(self, X: np.ndarray, y: Any = None) -> Self:
+        spectrum = principal_axes(X, max(COMPONENTS, self.n_bits))
+        spectrum.check_rank(self.n_bits, X.shape[1])
+        groups = deal_axes(np.log(spectrum.variances / spectrum.variances[-1]) + 1e-9, len(self.widths))
+        self.mean_, self.axes_ = spectrum.mean, spectrum.axes[:, groups.ravel()].astype(X.dtype)
+        points = self._points(X)
+        learners = [_Subspace(points[:, m], int(b), 10.0, self.generator) for m, b in enumerate(self.widths)]
+        losses: list[float] = []
+        while len(losses) < self.max_iter:
+            losses.append(sum(learner.step() for learner in learners))
+            if len(losses) > 1 and losses[-2] - losses[-1] <= _TOL * losses[-1]:
                 break
+        self.codebooks_ = np.full((len(learners), 2 ** self.widths.max(), points.shape[2]), np.inf)
         for m, learner in enumerate(learners):
             self.codebooks_[m, : len(learner.centroids)] = learner.centroids
-        self.codebooks_ = self.codebooks_.astype(points.dtype)
-        self.scale_ = float(1 / points.var(axis=0).sum(axis=1).mean())
-        self.history_, self.n_iter_ = np.minimum.accumulate(history), len(history)
+        self.history_, self.n_iter_ = losses, len(losses)
+        return self
 
-    def _bits(self) -> np.ndarray:
-        n_subspaces = -(-self.n_bits // self.bits_per_subspace)
-        return np.diff(np.linspace(0, self.n_bits, n_subspaces + 1).round().astype(int))
+    def _points(self, X: np.ndarray) -> np.ndarray:
+        """(n, M, m) by subspace."""
+        points = np.concatenate([(rows - self.mean_.astype(X.dtype)) @ self.axes_ for rows in row_blocks(X)])
+        return points.reshape(len(X), len(self.widths), -1)
 
-    def _project(self, X: np.ndarray) -> np.ndarray:
-        """Squared distance to the nearest centroid with bit 0 less that with bit 1, row by row in float64."""
-        points = rounded_product(X - self.mean_.astype(np.float64), self.axes_)
-        points = points.reshape(len(points), len(self.codebooks_), -1)
-        margins = []
-        for m, width in enumerate(self._bits()):
-            codebook = self.codebooks_[m, : 2**width].astype(np.float64)
-            distances = rounded_product(points[:, m], -2 * codebook.T) + np.square(codebook).sum(axis=1)
+    def values(self, X: np.ndarray) -> np.ndarray:
+        points, margins = self._points(X).astype(np.float64), []
+        for m, width in enumerate(self.widths):
+            codebook = self.codebooks_[m, : 2**width]
+            distances = np.square(codebook).sum(axis=1) - 2 * points[:, m] @ codebook.T
             ones = (np.arange(2**width)[:, None] >> np.arange(width)) & 1  # (2^b, b), bit 0 the lowest
-            margins.extend(
-                distances[:, ones[:, bit] == 0].min(axis=1) - distances[:, ones[:, bit] == 1].min(axis=1)
-                for bit in range(width)
-            )
-        return (self.scale_ * np.stack(margins, axis=1)).astype(np.result_type(X, self.axes_))
+            margins += [distances[:, bit == 0].min(axis=1) - distances[:, bit == 1].min(axis=1) for bit in ones.T]
+        return np.stack(margins, axis=1)
 
 
 class _Subspace:
@@ -247,70 +210,50 @@ class _Subspace:
             self.centroids[i] = (mean + weight * pulls.sum(axis=0)) / total
 
 
-@dataclass(eq=False, repr=False)
-class BinaryAutoencoder(AbstractLinearHasher):
+class BinaryAutoencoder(Rival):
     """Binary autoencoder by the method of auxiliary coordinates (Carreira-Perpinan & Raziperchikolaei 2015).
 
     Minimises |x - D^T h(x) - a|^2 with h(x) = sign(W^T x + w) by giving every row free signs b, with a penalty on b !=
-    h(x) whose weight doubles in each iteration: D by least squares, W as linear support vector machines (squared hinge)
-    for the signs, the signs of each row bit by bit. It starts from ITQ's codes and stops when b = h(x), or at
-    `max_iter`.
-
-    `history_` is the reconstruction error of the best h so far as a share of the variance of X; the best h is kept.
-
-    Parameters: `n_bits`, at most the rank of X; `mu`, the first weight, for data scaled by SCQ's eq. 25;
-    `margin_penalty` of the support vector machines; `n_components` to learn in; `max_iter`; `random_state`.
+    h(x) whose weight, .01 for data scaled by SCQ's eq. 25, doubles in each iteration: D by least squares, W as linear
+    support vector machines (squared hinge) for the signs, the signs of each row bit by bit. It starts from ITQ's codes
+    and stops when b = h(x). The h of least reconstruction error is kept.
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
-    mu: float = 0.01
-    margin_penalty: float = 1e-4
-    n_components: int | None = 512
-    max_iter: int = 12
-    random_state: Seed = None
+    most = 12
 
-    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Learn from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
-        X = whole_rows(self, X, min_rows=self.n_bits + 1)
-        spectrum = principal_axes(X, self._n_components())
-        spectrum.check_rank(self.n_bits, X.shape[1])
+    def fit(self, X: np.ndarray, y: Any = None) -> Self:
+        spectrum = principal_axes(X, max(COMPONENTS, self.n_bits))
         Z = principal_coordinates(X, spectrum)
-        self.scale_ = scale_of("eq25", spectrum.variances, self.n_bits)
-        generator = shared_generator(self.random_state)
-        Z *= X.dtype.type(self.scale_)
-        first = ITQ(self.n_bits, max_iter=_FIRST_STEPS, random_state=generator).fit(X)
-        W, w, self.history_ = self._learn(Z, unpack_signs(first.encode(X), self.n_bits, X.dtype.type), callback)
-        self.n_iter_ = len(self.history_)
-        self.mean_ = spectrum.mean.astype(X.dtype)
-        unit = 1 / np.sqrt(np.mean(np.square(Z @ W + w)))  # classifiers have arbitrary norms: scale values to about 1
-        self.projection_ = (unit * spectrum.axes @ W).astype(X.dtype)
-        self.intercept_ = (unit * w).astype(X.dtype)
+        Z *= X.dtype.type(scale_of("eq25", spectrum.variances, self.n_bits))
+        first = ITQ(self.n_bits, max_iter=_FIRST_STEPS, random_state=self.generator).fit(X)
+        weights = self._learned(Z, unpack_signs(first.encode(X), self.n_bits, X.dtype.type))
+        self.mean_, self.map_, self.offset_ = spectrum.mean, spectrum.axes @ weights[:-1], weights[-1]
+        self.offset_ = self.offset_ / scale_of("eq25", spectrum.variances, self.n_bits)
         return self
 
-    def _learn(
-        self, Z: np.ndarray, B: np.ndarray, callback: Callback | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return W (m, L), w (L,) and the history for coordinates Z (n, m) and first signs B (n, L)."""
-        weights = np.zeros((Z.shape[1] + 1, self.n_bits))
-        best, lowest, history = weights, np.inf, []
+    def _learned(self, Z: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """The best W and w (m + 1, L) for coordinates Z (n, m) and first signs B (n, L)."""
+        weights = best = np.zeros((Z.shape[1] + 1, self.n_bits))
+        self.history_ = []
         for iteration in range(self.max_iter):
-            weights = _margins(Z, B, weights, self.margin_penalty)
+            weights = _margins(Z, B, weights, _MARGIN_PENALTY)
             H = _signs(Z, weights[:-1], weights[-1])
             error = _decoder(Z, H)[2]
-            if error < lowest:
-                best, lowest = weights, error
-            history.append(lowest)
-            if callback is not None:
-                callback(iteration + 1, {"objective": lowest, "total": self.max_iter})
+            if error < min(self.history_, default=np.inf):
+                best = weights
+            self.history_.append(min([error, *self.history_[-1:]]))
             decoder, offset, _ = _decoder(Z, B)
             following = B.copy()
             targets = (Z - offset.astype(Z.dtype)) @ decoder.T.astype(Z.dtype)
-            _improve_signs(targets, decoder @ decoder.T, H, self.mu * 2**iteration, following)
+            _improve_signs(targets, decoder @ decoder.T, H, 0.01 * 2**iteration, following)
             if np.array_equal(following, H) and np.array_equal(B, H):
                 break
             B = following
-        return best[:-1], best[-1], np.array(history)
+        self.n_iter_ = len(self.history_)
+        return best
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        return (X - self.mean_) @ self.map_ + self.offset_
 
 
 def _signs(Z: np.ndarray, W: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -15,14 +15,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import faiss
 import numpy as np
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 
 import nearkin as nk
-from benchmarks.hashing.figures import draw_bits
+from benchmarks.drawing import OURS, REST, RIVAL, legend, panels, save, styles
 from benchmarks.hashing.judge import Judge
-from benchmarks.hashing.peers import PEERS, run_peer
 from benchmarks.hashing.problems import (
     Features,
     cancer,
@@ -66,6 +66,33 @@ METHODS: dict[str, Callable[..., Any]] = {  # name -> (n_bits, random_state) -> 
     "OgE": nk.OgE,
     "OgE, demo's scale": lambda n, **kw: nk.OgE(n, scale="top-eigenvalue", **kw),
 }
+PEERS = ("FAISS ITQ", "FAISS RaBitQ")
+RABITQ_QUERIES = 500  # its full ranking is by real numbers, one sort per query
+
+
+def run_peer(name: str, n_bits: int, seed: int, train: np.ndarray, judge: Judge) -> dict[str, float]:
+    """FAISS's own ITQ behind its LSH index, or RaBitQ after a random rotation to n_bits dimensions."""
+    f = judge.features
+    start = time.process_time()
+    if name == "FAISS ITQ":
+        transform = faiss.ITQTransform(train.shape[1], n_bits, True)
+        transform.itq.seed = seed + 1
+        transform.train(train)
+        fitted = time.process_time() - start
+        lsh = faiss.IndexLSH(n_bits, n_bits, False)
+        base, queries = (lsh.sa_encode(transform.apply(X)) for X in (f.base, f.queries))
+        return {**judge.codes(queries, base), "fit seconds": fitted}
+    rotation = faiss.RandomRotationMatrix(train.shape[1], n_bits)
+    rotation.init(seed + 1)
+    index = faiss.IndexRaBitQ(n_bits, faiss.METRIC_L2)
+    centred = [rotation.apply(X - train.mean(axis=0)) for X in (f.base, f.queries[judge.some[:RABITQ_QUERIES]])]
+    index.train(centred[0])
+    fitted = time.process_time() - start
+    index.add(centred[0])
+    ids = index.search(centred[1], len(f.base))[1]
+    return {**judge.ranking(ids), "fit seconds": fitted}
+
+
 PARTS: dict[str, tuple[Collection[str], Collection[str], tuple[int, ...], tuple[str, ...]]] = {
     "table": (("raw", "network"), METHODS, (8, 16, 24, 32), PEERS),
     "labels": (("raw", "network", "gist", "digits", "cancer", "kinds"), ("ITQ", "OnE", "OgE"), (16, 32), PEERS[:1]),
@@ -119,6 +146,29 @@ def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
         for part in (part for part in given.parts if name in PARTS[part][0]):
             for key, work in cells(judge, part, given.quick, given.seeds):
                 yield f"hashing_{part}", Job({"set": name, **key}, work)
+
+
+SHOWN = {"OgE": OURS, "OnE": OURS, "FAISS ITQ": RIVAL, "spherical": REST, "PCA": REST, "random hyperplanes": REST}
+TITLES = {"raw": "MNIST pixels", "network": "network features, unseen classes"}
+MEASURES = {"map": "mAP of labels, %", "neighbour map": "mAP of 100 neighbours, %"}
+
+
+def draw_bits(rows: list[dict[str, Any]]) -> None:
+    """Both measures against the number of bits: ours, FAISS's ITQ and three others; bands from least to most."""
+    sets = list(dict.fromkeys(row["set"] for row in rows))
+    figure, axes = panels(len(sets), 2, 5.2, 3.6)
+    for line, features in zip(axes, sets, strict=True):
+        for axis, (measure, label) in zip(line, MEASURES.items(), strict=True):
+            for method, style in styles(SHOWN).items():
+                own = [row for row in rows if (row["set"], row["method"]) == (features, method)]
+                bits = sorted({row["bits"] for row in own})
+                values = [[row[measure] for row in own if row["bits"] == b] for b in bits]
+                axis.plot(bits, [np.mean(seeds) for seeds in values], **style)
+                low, high = ([limit(seeds) for seeds in values] for limit in (min, max))
+                axis.fill_between(bits, low, high, alpha=0.2, color=style["color"])
+            axis.set(title=TITLES[features], xlabel="bits", ylabel=label, xticks=bits)
+    legend(axes[0, 0])
+    save(figure, "hashing_bits")
 
 
 def main() -> None:

@@ -158,15 +158,6 @@ RULES: dict[str, Callable[[nk.OrdinalEmbedding, int, np.random.Generator], np.nd
 }
 
 
-def rated(truth: Truth, per_object: int, seed: int) -> Comparisons:
-    """Answers of eight raters: 0 and 1 answer at random, the others err in a tenth."""
-    rng = np.random.default_rng([seed, 4])
-    answers = truth.random(per_object * len(truth.distances), rng, 0.0)
-    who = rng.integers(0, 8, len(answers))
-    wrong = rng.random(len(answers)) < np.where(who < 2, 0.5, 0.1)
-    return replace(answers, indices=orient(answers.indices, ~wrong), annotators=who)
-
-
 def _distances(X: np.ndarray) -> np.ndarray:
     return np.sqrt(((X[:, None].astype(float) - X) ** 2).sum(-1))
 

@@ -3,7 +3,7 @@
     python -m benchmarks orthogonal language_model                       # half an hour of one thread
     python -m benchmarks orthogonal language_model --methods "SGDG;riemannian"   # and what is not learned
     python -m benchmarks orthogonal language_model --bits 3              # or --smaller: d = 64 and two layers
-    python -m benchmarks orthogonal language_model --small --device cpu  # seconds
+    python -m benchmarks orthogonal language_model --quick               # seconds
 
 A network of transformer.py is trained once (kept in --cache). Its weights and activations are rounded to 4 bits, and
 the rotations R1 (residual stream) and R2 (each head) are learned through the rounding, from random Hadamard matrices,
@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from benchmarks.jobs import Job, command
 from benchmarks.options import RESULTS
 from benchmarks.orthogonal.figures import draw_language_model
-from benchmarks.orthogonal.sgdg import SGDG
+from benchmarks.orthogonal.methods import FiveLoops
 from benchmarks.orthogonal.transformer import Shape, Weights, characters, loss, rotated, sequences, trained
 from benchmarks.table import Results
 from nearkin.linalg.orthonormal import orthogonality_error
@@ -53,8 +53,8 @@ class Method:
 
 ADAM = Adam((0.9, 0.95))
 METHODS = [
-    Method("SGDG", SGDG),
-    Method("SGDG, momentum 0.5", lambda p, lr: SGDG(p, lr, momentum=0.5)),
+    Method("SGDG", FiveLoops),
+    Method("SGDG, momentum 0.5", lambda p, lr: FiveLoops(p, lr, momentum=0.5)),
     Method("riemannian", lambda p, lr: RiemannianDescent(p, lr, "auto")),
     Method("riemannian, momentum 0.5", lambda p, lr: RiemannianDescent(p, lr, "auto", momentum=0.5)),
     Method("riemannian, Adam", lambda p, lr: RiemannianDescent(p, lr, "auto", momentum=ADAM)),
@@ -69,12 +69,12 @@ METHODS += [Method(f"{m.name}, half the steps", m.build, 0.5) for m in METHODS i
 class Task:
     """A trained network, its text, and how rotations of it are judged."""
 
-    def __init__(self, shape: Shape, cache: Path, device: str, batch: int, judged: int, bits: int = BITS) -> None:
-        self.shape, self.device, self.batch, self.bits = shape, device, batch, bits
+    def __init__(self, shape: Shape, cache: Path, batch: int, judged: int, bits: int = BITS) -> None:
+        self.shape, self.batch, self.bits = shape, batch, bits
         self.text, self.held_out = characters()
-        self.weights: Weights = trained(shape, self.text, cache, device)
+        self.weights: Weights = trained(shape, self.text, cache)
         source = torch.Generator().manual_seed(12345)
-        self.judge = sequences(self.held_out, judged, shape.length, source, device)
+        self.judge = sequences(self.held_out, judged, shape.length, source)
 
     def hadamard(self, seed: int) -> list[Tensor]:
         """Random Hadamard matrices R1 (d, d) and R2 (layers, heads, w, w): rows of one with random signs."""
@@ -83,17 +83,14 @@ class Task:
 
         def draw(*size: int) -> Tensor:
             signs = torch.randint(2, (*size, 1), generator=generator) * 2.0 - 1
-            return (signs * torch.from_numpy(hadamard(size[-1])).float() / size[-1] ** 0.5).to(self.device)
+            return signs * torch.from_numpy(hadamard(size[-1])).float() / size[-1] ** 0.5
 
         return [draw(s.d), draw(s.layers, s.heads, width)]
 
     def identity(self) -> list[Tensor]:
         """R1 and R2 that turn nothing."""
         s, width = self.shape, self.shape.d // self.shape.heads
-        return [
-            torch.eye(n, device=self.device).repeat(*b, 1, 1).squeeze()
-            for n, b in ((s.d, (1,)), (width, (s.layers, s.heads)))
-        ]
+        return [torch.eye(s.d), torch.eye(width).repeat(s.layers, s.heads, 1, 1)]
 
     def loss(self, rotations: list[Tensor], tokens: Tensor, *, round_it: bool = True) -> Tensor:
         return loss(rotated(self.weights, *rotations), tokens, self.shape.heads, self.bits if round_it else None)
@@ -104,13 +101,6 @@ class Task:
         parts = self.judge.split(16)
         return sum(float(self.loss(rotations, part, round_it=round_it)) * len(part) for part in parts) / len(self.judge)
 
-    def now(self) -> float:
-        """CPU seconds of this process, or the clock's once the device has finished."""
-        if self.device == "cpu":
-            return time.process_time()
-        torch.cuda.synchronize()
-        return time.perf_counter()
-
 
 def learn(task: Task, method: Method, lr: float, seed: int, steps: int, every: int) -> dict[str, Any]:
     """One run from a random Hadamard start: the curve of (seconds, judged loss), the seconds of the steps alone."""
@@ -120,13 +110,13 @@ def learn(task: Task, method: Method, lr: float, seed: int, steps: int, every: i
     source = torch.Generator().manual_seed(1000 + seed)
     curve, spent, stepping = [(0.0, task.judged(rotations))], 0.0, 0.0
     for step in range(1, steps + 1):
-        tokens = sequences(task.text, task.batch, task.shape.length, source, task.device)
-        start = task.now()
+        tokens = sequences(task.text, task.batch, task.shape.length, source)
+        start = time.process_time()
         optimizer.zero_grad()
         task.loss(rotations, tokens).backward()
-        middle = task.now()
+        middle = time.process_time()
         optimizer.step()
-        end = task.now()
+        end = time.process_time()
         spent, stepping = spent + end - start, stepping + end - middle
         rates.step()
         if step % every == 0 or step == steps:
@@ -171,10 +161,9 @@ def fixed(task: Task, seeds: int) -> dict[str, Any]:
 
 def task_of(given: Namespace) -> tuple[Task, int, int]:
     """The task, and numbers of steps and seeds."""
-    small = given.small or given.quick
-    shape, batch, judged = (SMALL, 4, 8) if small else (SMALLER, 8, 64) if given.smaller else (Shape(), 2, 24)
-    task = Task(shape, Path(given.cache), given.device, batch, judged, given.bits)
-    return task, *((6, 2) if small else (given.steps, given.seeds))
+    shape, batch, judged = (SMALL, 4, 8) if given.quick else (SMALLER, 8, 64) if given.smaller else (Shape(), 2, 24)
+    task = Task(shape, Path(given.cache), batch, judged, given.bits)
+    return task, *((6, 2) if given.quick else (given.steps, given.seeds))
 
 
 def rows_of(given: Namespace) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
@@ -207,6 +196,6 @@ def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
 
 
 def main() -> None:
-    options = {"methods": "", "steps": STEPS, "seeds": 5, "bits": BITS, "cache": str(CACHE), "device": "cpu"}
-    for name in command(__doc__, jobs, {"grid": list(GRID)}, smaller=False, small=False, **options):
+    options = {"methods": "", "steps": STEPS, "seeds": 5, "bits": BITS, "cache": str(CACHE)}
+    for name in command(__doc__, jobs, {"grid": list(GRID)}, smaller=False, **options):
         draw_language_model(Results(RESULTS).read(name), name)

@@ -14,8 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.orthogonal.sgdg import SGDG as FiveLoops
 from nearkin.orthogonal import SGDG, GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
+
+LOOPS = 5  # of SGDG; the paper: s = 2
+CONTRACTION = 0.5  # its q
+QR_SHARE = 0.01  # of its steps
 
 
 class PogoRule(torch.optim.Optimizer):
@@ -95,6 +98,43 @@ class PymanoptRule(torch.optim.Optimizer):
                 tangent = manifold.euclidean_to_riemannian_gradient(X, G)
                 new = torch.from_numpy(manifold.retraction(X, -group["lr"] * tangent))
                 p.copy_(new if p.shape[-2] >= p.shape[-1] else new.mT)
+
+
+class FiveLoops(torch.optim.Optimizer):
+    """SGDG (Li, Fuxin & Todorovic 2020, Algorithm 1) as SpinQuant runs it: Cayley SGD with momentum, square X.
+
+    X <- Y, Y = X + a/2 W (X + Y) by fixed-point steps, a = min(lr, 2 q / ||W||), W from the momentum. The authors' code
+    differs from the algorithm in three things, which are followed here: five fixed-point steps for two, ||W|| as the
+    largest column sum, and a QR factorisation before about one step in a hundred, since the point drifts.
+    """
+
+    def __init__(self, params: Any, lr: float, momentum: float = 0.0, seed: int = 0) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum})
+        self.generator = torch.Generator().manual_seed(seed)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    self._move(p, group["lr"], group["momentum"])
+
+    def _move(self, X: Tensor, lr: float, momentum: float) -> None:
+        if torch.rand((), generator=self.generator) < QR_SHARE:
+            Q, R = torch.linalg.qr(X)
+            X.copy_(Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :])
+        M = self.state[X].get("momentum")
+        M = -X.grad if M is None else momentum * M - X.grad  # type: ignore[operator]
+        MXt = M @ X.mT
+        half = MXt - 0.5 * X @ (X.mT @ MXt)
+        W = half - half.mT
+        M = self.state[X]["momentum"] = W @ X
+        size = W.abs().sum(-2).amax(-1)[..., None, None]
+        a = (2 * CONTRACTION / (size + 1e-8)).clamp_max(lr)
+        Y = X + a * M
+        for _ in range(LOOPS):
+            Y = X + (a / 2) * (W @ (X + Y))
+        X.copy_(Y)
 
 
 def tall(X: Tensor) -> Tensor:

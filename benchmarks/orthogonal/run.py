@@ -4,9 +4,7 @@
     python -m benchmarks orthogonal --sizes 64x64 1024x64 --methods riemannian,POGO
 
 The gradient is Gaussian and lr such that a step's skew matrix has norm 0.1 (spectral, estimated); matrix exponentials
-and Newton-Schulz steps cost more at larger norms. `share` is the counted arithmetic per second over that of this
-machine's matrix product of the same size, measured in the same run; for steps that a single pass over the memory makes
-(`ONE_PASS`) it is their bytes per second over those of a plain copy. A cheap step is not a fast method: see tasks.py.
+and Newton-Schulz steps cost more at larger norms. A cheap step is not a fast method: see tasks.py.
 """
 
 import math
@@ -26,28 +24,6 @@ from nearkin.linalg.haar import haar_orthogonal
 
 NORM = 0.1
 SIZES = (*(f"{2**power}x{2**power}" for power in range(4, 13)), "1024x64", "4096x64")
-ONE_PASS = ("givens random", "flow s=2", "plain copy")
-
-
-def flops(name: str, d: int, k: int) -> float | None:
-    """Counted additions and multiplications of one step, or None where a factorisation hides them (flows, Table 1)."""
-    square, product = d == k, 2 * d * k * k
-    s = {"flow s=2": 2, "flow s=8": 8, "flow s=d/log d": math.ceil(d / math.log(d))}.get(name, 0)
-    if name.startswith("givens random") or s == 2:
-        return 2 * d * k + 4 * d * k  # d/2 entries of 4 k each, d/2 rotations of 8 k: flops.py
-    if name == "givens greedy":
-        return 2 * d * d * k + 4 * d * k
-    if s:
-        return 4 * d * s * k + 4 * 2 * d * s * s  # blocks, their exponentials (four products at this norm), their use
-    counts = {
-        "taylor": 4 if square else 5,  # at this norm, for an error below 1e-6
-        "exp": 5,
-        "newton-schulz": 5 if square else 4,
-        "qr": 4.2 if square else 4.1,  # the factor of the Gram matrix and a triangular solve
-        "POGO's rule": 6,
-        "Landing": 5,
-    }
-    return counts[name] * product if name in counts else None
 
 
 def now() -> float:
@@ -103,21 +79,8 @@ def measured(d: int, k: int, seconds: float, packages: list[str], words: tuple[s
     steps = {name: make(X, G) for name, make in makers(d, k, packages).items() if any(word in name for word in words)}
     copied = torch.empty_like(X)
     steps["plain copy"] = lambda: copied.copy_(X)
-    products, copies = rates(d, k)
     for name, value in step_times(steps, seconds).items():
-        counted = flops(name, d, k)
-        share = counted and counted / value / products
-        if name in ONE_PASS:  # X and G are read, and X is read again and written; a copy reads and writes
-            share = (8 if name == "plain copy" else 16) * d * k / value / copies
-        yield {"method": name, "ms": 1e3 * value, "mflop": counted and counted / 1e6, "share": share}
-
-
-def rates(d: int, k: int) -> tuple[float, float]:
-    """Floating-point operations per second of X @ B, (d, k) by (k, k), and bytes per second of a copy of X."""
-    A, B = torch.randn(d, k), torch.randn(k, k)
-    C = torch.empty_like(A)
-    times = step_times({"product": lambda: A @ B, "copy": lambda: C.copy_(A)}, 0.2)
-    return 2 * d * k * k / times["product"], 8 * d * k / times["copy"]
+        yield {"method": name, "ms": 1e3 * value}
 
 
 def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:

@@ -27,7 +27,6 @@ from torch import Tensor, nn
 from benchmarks.jobs import Job, Row, command
 from benchmarks.options import RESULTS, peer_packages
 from benchmarks.orthogonal.figures import draw_tasks
-from benchmarks.orthogonal.held_out import copying, diagonalisation, ica, sorting
 from benchmarks.orthogonal.methods import (
     LandingRule,
     Parametrized,
@@ -38,7 +37,19 @@ from benchmarks.orthogonal.methods import (
     geotorch_orthogonal,
     torch_orthogonal,
 )
-from benchmarks.orthogonal.problems import Problem, batch, conv, heads, mlp, pca, procrustes
+from benchmarks.orthogonal.problems import (
+    Problem,
+    batch,
+    conv,
+    copying,
+    diagonalisation,
+    heads,
+    ica,
+    mlp,
+    pca,
+    procrustes,
+    sorting,
+)
 from benchmarks.table import Results
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow

@@ -56,10 +56,10 @@ def characters() -> tuple[Tensor, Tensor]:
     return parts[0], parts[1]
 
 
-def sequences(text: Tensor, count: int, length: int, generator: torch.Generator, device: str = "cpu") -> Tensor:
+def sequences(text: Tensor, count: int, length: int, generator: torch.Generator) -> Tensor:
     """Random pieces (count, length + 1) of the text."""
     starts = torch.randint(len(text) - length - 1, (count, 1), generator=generator)
-    return text[starts + torch.arange(length + 1)].to(device)
+    return text[starts + torch.arange(length + 1)]
 
 
 def fresh(shape: Shape, generator: torch.Generator) -> Weights:
@@ -153,8 +153,8 @@ def _normed(x: Tensor, gain: Tensor) -> Tensor:
 
 def _positions(t: int, w: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Cosines and sines (t, w / 2) of rotary positions (Su et al. 2021)."""
-    rates = 10000.0 ** -(torch.arange(0, w, 2, device=like.device) / w)
-    angle = torch.arange(t, device=like.device)[:, None] * rates
+    rates = 10000.0 ** -(torch.arange(0, w, 2) / w)
+    angle = torch.arange(t)[:, None] * rates
     return angle.cos().to(like.dtype), angle.sin().to(like.dtype)
 
 
@@ -163,26 +163,26 @@ def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
     return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
 
 
-def trained(shape: Shape, text: Tensor, cache: Path, device: str = "cpu", seed: int = 0) -> Weights:
+def trained(shape: Shape, text: Tensor, cache: Path, seed: int = 0) -> Weights:
     """The network after training by AdamW, its gains folded in; kept in `cache` by its sizes and its text."""
-    key = hashlib.sha256(f"{asdict(shape)} {seed} {device}".encode() + text.numpy().tobytes()).hexdigest()[:12]
+    key = hashlib.sha256(f"{asdict(shape)} {seed} cpu".encode() + text.numpy().tobytes()).hexdigest()[:12]
     file = cache / f"language_model_{key}.safetensors"
     if not file.exists():
-        weights = _train(shape, text, device, seed)
+        weights = _train(shape, text, seed)
         cache.mkdir(parents=True, exist_ok=True)
         save_file({name: value.contiguous() for name, value in weights.items()}, file)
-    return {name: value.to(device) for name, value in load_file(file).items()}
+    return load_file(file)
 
 
-def _train(shape: Shape, text: Tensor, device: str, seed: int) -> Weights:
+def _train(shape: Shape, text: Tensor, seed: int) -> Weights:
     generator = torch.Generator().manual_seed(seed)
-    weights = {n: v.to(device).requires_grad_() for n, v in fresh(shape, generator).items()}
+    weights = {n: v.requires_grad_() for n, v in fresh(shape, generator).items()}
     optimizer = torch.optim.AdamW(weights.values(), lr=3e-3, betas=(0.9, 0.95), weight_decay=0.1)
     rates = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(_rate, steps=shape.steps))
     start = time.process_time()
     for step in range(shape.steps):
         optimizer.zero_grad()
-        value = loss(weights, sequences(text, shape.batch, shape.length, generator, device), shape.heads)
+        value = loss(weights, sequences(text, shape.batch, shape.length, generator), shape.heads)
         value.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
         optimizer.step()

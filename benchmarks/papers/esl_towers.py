@@ -1,81 +1,33 @@
-"""ESL, sections 1 and 2 on ml100k with networks as towers: all pairs beside sampled ones, and solvers side by side.
+"""ESL, sections 1 and 2 on ml100k with networks as towers: all pairs beside sampled ones.
 
 Features are made from the training pairs' graph, the singular vectors of D_u^-1/2 R D_v^-1/2; each tower is one hidden
-layer of tanh on them. All pairs against sampled: one squared loss, one solver (full-batch Adam, its rate chosen for
+layer of tanh on them. One squared loss, one solver (full-batch Adam, its rate chosen for
 each on the validation pairs), one budget. What differs is the part of the unobserved pairs: exactly, or from 1, 4, 16
 pairs an observed one, drawn anew for every step and weighted up to the whole. Seconds are CPU seconds of learning.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from scipy.sparse.linalg import svds
-from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 import nearkin as nk
 from benchmarks.jobs import Job, Row
 from benchmarks.two_tower.problems import read
-from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton
-from nearkin.embedding.two_tower.gradient import AbstractAllPairs
+from nearkin.embedding import AllPairs
 from nearkin.embedding.two_tower.objective import Objective
-from nearkin.embedding.two_tower.towers import Side, TowerPair
-from nearkin.solvers.newton import armijo
 
 ZEROS = (0, 1, 4, 16)  # sampled for an observed pair; 0 for all of them
 RATES = (0.001, 0.003, 0.01)
 LAMBDAS = (0.003, 0.01, 0.03)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class GradientDescent(AbstractAllPairs):
-    """Steepest descent on the exact gradient with an Armijo search, the slowest of the solvers that are compared.
-
-    learning_rate: the search of the first step starts at twice this, each later one at twice the last step.
-    """
-
-    max_iter: int | None = 200
-    learning_rate: float = 1e-3
-
-    name: ClassVar[str] = "gd"
-
-    def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        super().begin(pair, loss)
-        self.rate = self.learning_rate
-        return self
-
-    def step(self) -> float:
-        value = self.gradient()
-        gradients = [p.grad.clone() for p in self.parameters]  # pyright: ignore[reportOptionalMemberAccess]
-        start = [p.detach().clone() for p in self.parameters]
-
-        def along(t: float) -> float:
-            with torch.no_grad():
-                for p, s, g in zip(self.parameters, start, gradients, strict=True):
-                    p.copy_(s - t * g)
-            return self.pair.value(self.loss, self.scale)
-
-        slope = -sum(float(g.square().sum(dtype=torch.float64)) for g in gradients)
-        found = armijo(along, value, slope, start=2 * self.rate, max_iter=30)
-        along(found.step_size)
-        self.rate = found.step_size or self.rate / 1024
-        return value
-
-
-SOLVERS: dict[str, Callable[..., Any]] = {
-    "gradient descent": GradientDescent,
-    "L-BFGS": LBFGS,
-    "Adam": partial(Adam, learning_rate=0.003),
-    "Gauss-Newton, alternating": GaussNewton,
-    "Gauss-Newton, joint": partial(GaussNewton, alternating=False),
-}
 
 
 @dataclass(frozen=True)
@@ -215,28 +167,8 @@ def sampled(data: Path, size: Size, zeros: int, seed: int) -> Row:
     return row | {"in steps": best(in_steps)["test"], "objective in steps": in_steps[-1]["objective"]}
 
 
-def solved(data: Path, size: Size, solver: str, seed: int) -> Row:
-    """NDCG@100 of test pairs and the objective within the seconds, and the curve, of one solver."""
-    p, pair = problem(data, size, seed), towers(size, seed)
-    left, right = (Side(tower, len(X), X) for tower, X in zip(pair, (p.U, p.V), strict=True))
-    generator = torch.Generator().manual_seed(seed)
-    both = TowerPair(left, right, p.objective, strength_of(data, size), generator)
-    steps, records, used = SOLVERS[solver]().begin(both, AllPairs()), list[Row](), 0.0
-    while used < size.seconds:
-        began = time.process_time()
-        steps.step()
-        used += time.process_time() - began
-        records.append(p.record(*steps.embeddings(), strength_of(data, size), used, len(records) + 1))
-    curve = [[round(r["seconds"], 2), r["objective"], r["valid"]] for r in records[:: max(1, len(records) // 20)]]
-    last = {"objective": records[-1]["objective"], "steps": len(records), "curve": curve}
-    return {"in seconds": best(records)["test"]} | last
-
-
 def jobs(data: Path, size: Size) -> Iterator[Job]:
     for seed in range(size.seeds):
         for zeros in ZEROS:
-            key: Row = {"part": "sampled", "zeros": zeros, "seconds": size.seconds, "seed": seed}
+            key: Row = {"zeros": zeros, "seconds": size.seconds, "seed": seed}
             yield Job(key, partial(sampled, data, size, zeros, seed))
-        for solver in SOLVERS:
-            key = {"part": "solvers", "solver": solver, "seconds": size.seconds, "seed": seed}
-            yield Job(key, partial(solved, data, size, solver, seed))

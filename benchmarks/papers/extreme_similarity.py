@@ -1,19 +1,17 @@
-"""ESL (extreme similarity learning): its costs, eqs. 15 and 28, and what it says of convergence.
+"""ESL (extreme similarity learning): its costs, eqs. 15 and 28, and all pairs beside sampled ones.
 
 The text at hand ends inside section 3.4, before the experiments: there are claims to judge, and no curves.
 """
 
 import math
-from statistics import mean, pstdev
 from typing import Any
 
 from benchmarks.judging import relative, told
-from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured
+from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, mean_of, not_measured
 from benchmarks.table import Results, number
 
 TITLE = "ESL"
 SAMPLED = ("in-batch softmax", "sampled bce")
-WHOLE = ("als", "gauss-newton, alternating", "gauss-newton, joint", "adam, random start", "l-bfgs")
 
 
 def solvers(results: Results) -> dict[str, dict[str, Any]]:
@@ -91,34 +89,10 @@ def all_pairs(results: Results) -> Figure:
     return Figure(name, tuple(claims), why, source, f"{'; '.join(shown)}.")
 
 
-def convergence(results: Results) -> Figure:
-    """Which solvers are efficient."""
-    name, source = "Section 6: convergence", "two_tower_solvers"
-    found = solvers(results)
-    claims = [
-        Claim(f"{data}: NDCG@100 after CPU s", "", "; ".join(
-            f"{way} {rows[way]['ndcg@100']:.3f} ({rows[way]['seconds']:.1f} s)" for way in WHOLE if way in rows))
-        for data, rows in ((data, found.get(data, {})) for data in ("ml100k", "gowalla")) if rows
-    ]  # fmt: skip
-    why = (
-        "The text at hand ends before the experiments, so that nothing can be compared with our figures; from a random "
-        "start on gowalla Gauss-Newton and L-BFGS need more than the seconds given."
-    )
-    return not_measured(name, why, source, tuple(claims), decides="The text at hand has no experiments.")
-
-
-def mean_of(rows: list[dict[str, Any]], key: str) -> float:
-    return mean(row[key] for row in rows)
-
-
-def spread(rows: list[dict[str, Any]], key: str = "in seconds") -> str:
-    return f"{mean_of(rows, key):.3f} ± {pstdev([row[key] for row in rows]):.3f}"
-
-
 @from_json("Section 1: all pairs, networks", "papers_esl_towers", "python -m benchmarks.papers --run esl_towers")
 def all_pairs_networks(found: Any) -> Findings:
     """One loss, one solver, one budget: the unobserved pairs exactly, or sampled."""
-    rows = sorted((row for row in found if row["part"] == "sampled"), key=lambda row: row["seed"])
+    rows = sorted(found, key=lambda row: row["seed"])
     by = {zeros: [row for row in rows if row["zeros"] == zeros] for zeros in (0, 1, 4, 16)}
     whole, sampled = by.pop(0), by
     gaps, claims = {}, []
@@ -144,28 +118,4 @@ def all_pairs_networks(found: Any) -> Findings:
     return claims, why, decides
 
 
-def nonlinear(results: Results) -> Figure:
-    """Solvers on towers that are networks."""
-    name, source = "Section 4: solvers, networks", "papers_esl_towers"
-    found = [row for row in results.read(source) or [] if row["part"] == "solvers"]
-    if not found:
-        return not_measured(name, "Run `python -m benchmarks.papers --run esl_towers`.")
-    claims = []
-    for solver in dict.fromkeys(row["solver"] for row in found):
-        rows = [row for row in found if row["solver"] == solver]
-        steps = round(mean_of(rows, "steps"))
-        shown = f"{spread(rows)}; objective {mean_of(rows, 'objective'):.4f} after {steps} steps"
-        claims.append(Claim(f"{solver}: test NDCG@100", "", shown))
-    tables = solvers(results).get("ml100k", {}).get("als")
-    if tables:
-        shown = f"{tables['ndcg@100']:.3f} ± {tables['ndcg@100 std']:.3f}"
-        claims.append(Claim("for comparison: ALS on id tables, the same splits", "", shown))
-    why = (
-        "The paper's experiments are not in the text at hand, so that no claim is judged: the same towers, loss "
-        "and CPU seconds as in the row above, every solver from the same start. Text vectors as features: "
-        "[two towers](../two_tower.md)."
-    )
-    return not_measured(name, why, source, tuple(claims), decides="The text at hand has no experiments.")
-
-
-FIGURES: Paper = (cost, all_pairs, all_pairs_networks, nonlinear, convergence)
+FIGURES: Paper = (cost, all_pairs, all_pairs_networks)

@@ -3,19 +3,21 @@
 python -m benchmarks papers figures
 """
 
+from typing import Any
+
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from benchmarks.options import FIGURES
-from benchmarks.papers.scq import by_factor, mean_of
-from benchmarks.table import RESULTS, Results
+from benchmarks.papers.record import mean_of
+from benchmarks.papers.scq import by_factor
+from benchmarks.table import RESULTS, Results, grouped
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-OPQ = {"OPQ, identity start": "C0", "OPQ, random start": "C1"}
 RULES = {"GCD-G": "C2", "GCD-S": "C4", "GCD-R": "C3", "GCD-R, overlapping": "C5"}
 STYLES = {5e-5: ":", 1e-4: "-", 2e-4: "--"}  # lambda
 
@@ -25,69 +27,58 @@ def legend_below(figure: Figure, axes: plt.Axes, columns: int) -> None:
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False)
 
 
+def band(axes: plt.Axes, x: np.ndarray, rows: list[dict], alpha: float, unit: float = 1.0, **style: Any) -> None:
+    """The mean of the rows' curves, and their standard deviation on both sides."""
+    runs = np.array([row["curve"] for row in rows]) / unit
+    middle, spread = runs.mean(axis=0), runs.std(axis=0)
+    (line,) = axes.plot(x, middle, **style)
+    axes.fill_between(x, middle - spread, middle + spread, color=line.get_color(), alpha=alpha)
+
+
 def gcd_figure_2(found: list[dict]) -> None:
     """(a) the rules, means over the seeds; (b, c) OPQ and GCD-G, all rows and a tenth; (d) how far the seeds spread."""
     figure, panels = plt.subplots(2, 2, figsize=(11, 8.5), layout="constrained")
     (a, b), (c, d) = panels
-    shares = sorted({row["rows"] for row in found}, reverse=True)
-
-    def curves(rule: str, rate: float, rows: int) -> np.ndarray:
-        chosen = (row for row in found if (row["rule"], row["lambda"], row["rows"]) == (rule, rate, rows))
-        return np.array([row["curve"] for row in chosen]) / 1000
-
-    def line(axes: plt.Axes, rule: str, rate: float, rows: int, colour: str) -> None:
-        runs = curves(rule, rate, rows)
-        x, middle, spread = np.arange(1, runs.shape[1] + 1), runs.mean(axis=0), runs.std(axis=0)
-        label = f"{rule}, {rate:g}" if rate else rule
-        axes.plot(x, middle, STYLES.get(rate, "-"), color=colour, label=label)
-        axes.fill_between(x, middle - spread, middle + spread, color=colour, alpha=0.3)
-
-    for rule, rate in sorted({(row["rule"], row["lambda"]) for row in found}):
-        if rule in RULES:
-            line(a, rule, rate, shares[0], RULES[rule])
-    line(a, "OPQ, identity start", 0.0, shares[0], "C0")
-    a.set(title="(a) rules and lambda, all rows; GCD-G overlapping is above 200", ylabel="distortion / 1000")
-    for axes, rows, title in zip((b, c), shares, ("(b) all rows", "(c) 10 % of the rows"), strict=True):
-        for rule, colour in {**OPQ, "GCD-G": "C2"}.items():
-            line(axes, rule, 1e-4 if rule == "GCD-G" else 0.0, rows, colour)
-        axes.set(title=f"{title}, {len(curves('GCD-G', 1e-4, rows))} seeds, band: their standard deviation")
-        axes.set(ylabel="distortion / 1000")
-    for rule, colour in {**OPQ, "GCD-G": "C2"}.items():
-        for rows, style, share in zip(shares, ("-", "--"), ("all rows", "10 %"), strict=True):
-            runs = curves(rule, 1e-4 if rule == "GCD-G" else 0.0, rows)
-            spread = 100 * runs.std(axis=0) / runs.mean(axis=0)
-            d.plot(np.arange(1, len(spread) + 1), spread, style, color=colour, label=f"{rule}, {share}")
-    d.set(title="(d) standard deviation over the seeds, % of the mean", yscale="log", ylabel="%")
-    d.yaxis.set_major_formatter("{x:g}")
+    runs = grouped(found, "rule", "lambda", "rows")
+    every, tenth = sorted({rows for _, _, rows in runs}, reverse=True)
+    x = np.arange(1, len(found[0]["curve"]) + 1)
+    main = {("OPQ, identity start", 0.0): "C0", ("OPQ, random start", 0.0): "C1", ("GCD-G", 1e-4): "C2"}
+    for rule, rate, rows in sorted(runs):
+        if rows == every and rule in RULES:
+            label, style = f"{rule}, {rate:g}", STYLES[rate]
+            band(a, x, runs[rule, rate, rows], 0.3, 1000, ls=style, color=RULES[rule], label=label)
+    band(a, x, runs["OPQ, identity start", 0.0, every], 0.3, 1000, color="C0", label="OPQ, identity start")
+    a.set(title="(a) rules and lambda, all rows; GCD-G overlapping is above 200")
+    for axes, rows, title, style in ((b, every, "(b) all rows", "-"), (c, tenth, "(c) 10 % of the rows", "--")):
+        for (rule, rate), colour in main.items():
+            own = runs[rule, rate, rows]
+            band(axes, x, own, 0.3, 1000, color=colour, label=f"{rule}, {rate:g}" if rate else rule)
+            curves = np.array([row["curve"] for row in own])
+            spread = 100 * curves.std(axis=0) / curves.mean(axis=0)
+            d.plot(x, spread, style, color=colour, label=f"{rule}, {title[4:].removesuffix(' of the rows')}")
+        axes.set(title=f"{title}, {len(own)} seeds, band: their standard deviation")
+    d.set(title="(d) standard deviation over the seeds, % of the mean")
     for axes in panels.flat:
-        axes.set(xlabel="round")
+        axes.set(xlabel="round", ylabel="distortion / 1000")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.legend(fontsize=8, loc="upper right", ncols=2 if axes is a else 1)
         axes.title.set_fontsize(10)
-    d.set(ylim=(0.003, 3))
+    d.set(yscale="log", ylabel="%", ylim=(0.003, 3))
+    d.yaxis.set_major_formatter("{x:g}")
     d.legend(fontsize=8, loc="lower center", ncols=2)
     figure.savefig(FIGURES / "papers_gcd_figure_2.png", dpi=100)
 
 
 def gcd_figure_3(found: list[dict]) -> None:
-    """Distortion over the joint steps as a share of the frozen rotation's, mean over the seeds, a panel a lambda."""
-    rows = [row for row in found if (row["data"], row["d"]) == ("ml100k", 64)]
-    frozen = {row["seed"]: np.array(row["curve"]) for row in rows if row["rule"] == "frozen"}
-    rates = sorted({row["lambda"] for row in rows} - {0.0})
-    figure, panels = plt.subplots(1, len(rates), figsize=(5.5 * len(rates), 4), layout="constrained", sharey=True)
-    for axes, rate in zip(panels, rates, strict=True):
-        for rule in ("GCD-R", "GCD-G", "GCD-S", "Cayley"):
-            curves = [
-                np.array(row["curve"]) / frozen[row["seed"]]
-                for row in rows
-                if (row["rule"], row["lambda"]) == (rule, rate)
-            ]
-            if curves:
-                axes.plot(np.arange(1, len(curves[0]) + 1) * 10, np.mean(curves, axis=0), label=rule)
-        axes.axhline(1.0, color="black", lw=0.8, label="frozen")
-        axes.set(title=f"ml100k, lambda {rate:g}, {len(curves)} seeds", xlabel="joint step")
-        axes.legend(fontsize=8)
-    panels[0].set(ylabel="distortion over the frozen rotation's")
+    """Distortion over the joint steps as a share of the frozen rotation's, mean over the seeds."""
+    frozen = {row["seed"]: np.array(row["curve"]) for row in found if row["rule"] == "frozen"}
+    figure, axes = plt.subplots(figsize=(5.5, 4), layout="constrained")
+    for rule in ("GCD-R", "GCD-G", "GCD-S", "Cayley"):
+        curves = [np.array(row["curve"]) / frozen[row["seed"]] for row in found if row["rule"] == rule]
+        axes.plot(np.arange(1, len(curves[0]) + 1) * 10, np.mean(curves, axis=0), label=rule)
+    axes.axhline(1.0, color="black", lw=0.8, label="frozen")
+    axes.set(title=f"ml100k, {len(frozen)} seeds", xlabel="joint step", ylabel="distortion over the frozen rotation's")
+    axes.legend(fontsize=8)
     figure.savefig(FIGURES / "papers_gcd_figure_3.png", dpi=100)
 
 
@@ -118,16 +109,14 @@ def scq_figure_4(found: list[dict]) -> None:
 
 def flows_figure_3(found: list[dict]) -> None:
     """Returns by generation, a panel a task; the band is a standard deviation over the seeds."""
-    tasks = list(dict.fromkeys(row["task"] for row in found))
+    runs = grouped([row for row in found if row["factor"] == 1.0], "task", "method")
+    tasks = list(dict.fromkeys(task for task, _ in runs))
     figure, panels = plt.subplots(1, len(tasks), figsize=(4.2 * len(tasks), 4.2), layout="constrained")
     for axes, task in zip(panels, tasks, strict=True):
-        for method in dict.fromkeys(row["method"] for row in found):
-            key = (task, method, 1.0)
-            curves = np.array([row["curve"] for row in found if (row["task"], row["method"], row["factor"]) == key])
-            middle, spread = curves.mean(axis=0), curves.std(axis=0)
-            (line,) = axes.plot(middle, label=method)
-            axes.fill_between(range(len(middle)), middle - spread, middle + spread, color=line.get_color(), alpha=0.15)
-        axes.set(title=f"{task}, {len(curves)} seeds", xlabel="generation")
+        for (of, method), rows in runs.items():
+            if of == task:
+                band(axes, np.arange(len(rows[0]["curve"])), rows, 0.15, label=method)
+                axes.set(title=f"{task}, {len(rows)} seeds", xlabel="generation")
     panels[0].set(ylabel="mean return")
     legend_below(figure, panels[0], 5)
     figure.savefig(FIGURES / "papers_flows_figure_3.png", dpi=100)
@@ -156,43 +145,34 @@ def flows_figures_4_and_5(mlp: list[dict], convnet: list[dict]) -> None:
     figure.savefig(FIGURES / "papers_flows_figures_4_5.png", dpi=100)
 
 
-SHOWN = ("batch", "SGD", "SVRG", "SVRG-SBB_0", "SVRG-SBB", "SVRG-SBB, our epsilon")
-
-
 def svrg_figure_2(found: list[dict]) -> None:
-    """Held-out error against gradient passes: the median of fifty starts, quartiles shaded."""
-    losses = list(dict.fromkeys(row["loss"] for row in found))
-    figure, panels = plt.subplots(2, 2, figsize=(10, 7.5), layout="constrained", sharex=True, sharey=True)
-    for axes, loss in zip(panels.flat, losses, strict=True):
-        for row in (row for row in found if row["loss"] == loss and row["method"] in SHOWN):
-            x = row["passes"] * np.arange(len(row["median"]))
-            (line,) = axes.plot(x, row["median"], label=row["method"])
-            axes.fill_between(x, row["low"], row["high"], color=line.get_color(), alpha=0.15)
-        axes.axhline(0.15, color="gray", ls=":")
-        axes.set(title=loss, xlim=(0, 150), ylim=(0, 0.62))
-    finished(figure, panels, "papers_svrg_figure_2.png", 6)
+    """The median of fifty starts, quartiles shaded."""
+    shown = ("batch", "SGD", "SVRG", "SVRG-SBB_0", "SVRG-SBB", "SVRG-SBB, our epsilon")
+    rows = [row | {"line": row["method"]} for row in found if row["method"] in shown]
+    by_passes(rows, "papers_svrg_figure_2.png", xlim=(0, 150), ylim=(0, 0.62))
 
 
 def svrg_figure_4(found: list[dict]) -> None:
     """The same on the music artists, ten splits; published steps."""
-    losses = list(dict.fromkeys(row["loss"] for row in found))
+    by_passes([row | {"line": row["solver"]} for row in found], "papers_svrg_figure_4.png", xlim=(0, 60))
+
+
+def by_passes(rows: list[dict], name: str, **limits: Any) -> None:
+    """Held-out error against gradient passes, a panel a loss; a thin line is the target."""
     figure, panels = plt.subplots(2, 2, figsize=(10, 7.5), layout="constrained", sharex=True, sharey=True)
-    styles = {"svrg-sbb": "-", "svrg-sbb0": "--", "svrg": "-", "sgd": "-"}
-    for axes, loss in zip(panels.flat, losses, strict=True):
-        for row in (row for row in found if row["loss"] == loss and row["solver"] in styles):
-            x, style = row["passes"] * np.arange(len(row["median"])), styles[row["solver"]]
-            axes.plot(x, row["median"], style, label=row["solver"])
-        axes.set(title=loss, xlim=(0, 60))
-    finished(figure, panels, "papers_svrg_figure_4.png", 4)
-
-
-def finished(figure: Figure, panels: np.ndarray, name: str, columns: int) -> None:
-    """Labels at the left and at the bottom, the legend below, and the file."""
+    for axes, ((loss,), own) in zip(panels.flat, grouped(rows, "loss").items(), strict=True):
+        for row in own:
+            x = row["passes"] * np.arange(len(row["median"]))
+            (line,) = axes.plot(x, row["median"], "--" if row["line"].endswith("sbb0") else "-", label=row["line"])
+            if "low" in row:
+                axes.fill_between(x, row["low"], row["high"], color=line.get_color(), alpha=0.15)
+                axes.axhline(0.15, color="gray", ls=":")
+        axes.set(title=loss, **limits)
     for axes in panels[:, 0]:
         axes.set(ylabel="error on unseen answers")
     for axes in panels[-1]:
         axes.set(xlabel="gradient passes")
-    legend_below(figure, panels[0, 0], columns)
+    legend_below(figure, panels[0, 0], 6)
     figure.savefig(FIGURES / name, dpi=100)
 
 

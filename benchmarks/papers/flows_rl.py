@@ -3,6 +3,10 @@
 h <- tanh(h W + x V), d = 200, and an action affine in h. W moves by the stochastic flow (s = 2, matchings drawn by
 |x|), by the exact exponential, freely from a Gaussian start, or freely from an orthogonal one with a projection every
 5 steps; a purely affine policy stands beside. The paper has 800 machines, ten seeds and MuJoCo's tasks.
+
+Figure 6: rho(s) = ||Omega||_1 / (its d/s C(s, 2) largest entries) along evolution strategies, on CartPole from
+positions in place of Humanoid. As printed, both sums are over *entries*, of which a pair has two: the d (s - 1) / 2
+largest entries are d (s - 1) / 4 pairs.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,11 +23,14 @@ from torch import Tensor, nn
 
 import nearkin as nk
 from benchmarks.jobs import Job, Row
+from examples import evolution_strategies
 from examples.evolution_strategies import estimate
 from nearkin.linalg.orthonormal import nearest_orthogonal
+from nearkin.linalg.skew import right_skew
 
 TASKS = {"CartPole-v1": 2, "Acrobot-v1": 3, "Pendulum-v1": 1}  # actions, 1 for a real number
 PERIOD = 5
+SIZES = (2, 4, 5, 10, 20, 25, 50)  # s of Figure 6
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,7 @@ class Size:
     """Hidden units, policies a generation, generations, the longest episode, seeds.
 
     `factors` of W's step length are tried in the first `tried` seeds, to see what its choice decides.
+    `entries` are the first three of Figure 6.
     """
 
     d: int = 200
@@ -40,9 +48,10 @@ class Size:
     seeds: int = 10
     tried: int = 3
     factors: tuple[float, ...] = (0.25, 4.0)
+    entries: tuple[int, int, int] = (200, 64, 30)
 
 
-FULL, SMALL = Size(), Size(16, 4, 5, 20, 2, 1)
+FULL, SMALL = Size(), Size(16, 4, 5, 20, 2, 1, entries=(100, 4, 3))
 METHODS: dict[str, Callable[..., Any] | None] = {
     "stoch-ortRNN": lambda p, x: nk.orthogonal.StochasticFlow(p, 0.5 * x, 2, "abs", scale="none", maximize=True),
     "exact-ortRNN": lambda p, x: nk.orthogonal.RiemannianDescent(p, 0.05 * x, maximize=True),
@@ -125,3 +134,30 @@ def jobs(data: Path, size: Size) -> Iterator[Job]:
 
 def measured(size: Size, key: Row) -> Row:
     return {"curve": train(key["task"], key["method"], key["factor"], size, key["seed"])}
+
+
+def entries(data: Path, size: Size) -> Iterator[Job]:
+    """Figure 6: one run of the flow with s = 2."""
+    del data
+    yield Job({"d": size.entries[0]}, partial(spread, *size.entries))
+
+
+def spread(d: int, population: int, generations: int) -> Row:
+    """rho of every s in every generation, and the mean rewards."""
+    found = {s: list[float]() for s in SIZES}
+
+    def watched(parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
+        optimizer = evolution_strategies.METHODS["stochastic flow, s = 2"](parameters)
+        optimizer.register_step_pre_hook(lambda *_: keep(parameters[0]))
+        return optimizer
+
+    def keep(W: torch.Tensor) -> None:
+        Omega = right_skew(W.detach(), W.grad)
+        magnitudes = Omega[*torch.triu_indices(d, d, 1)].abs().sort(descending=True).values.double()
+        for s in SIZES:
+            found[s].append(float(f"{magnitudes.sum() / magnitudes[: d * (s - 1) // 4].sum():.5g}"))
+
+    mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
+    environments = gymnasium.make_vec("CartPole-v1", population, vectorization_mode=mode)
+    reward = evolution_strategies.train(environments, watched, generations, d, 0)
+    return {"rho": {str(s): values for s, values in found.items()}, "reward": reward}

@@ -25,53 +25,34 @@ from torch import Tensor, nn
 import nearkin as nk
 from benchmarks.end_to_end.problems import read
 from benchmarks.jobs import Job, Row
-from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import GivensDescent
 
 MARGIN, BATCH, COLLECTED = 0.1, 256, 8192
 RULES = {"GCD-R": "random", "GCD-G": "greedy", "GCD-S": "steepest"}
-TUNED = {"GCD-R, divided": "random", "GCD-G, divided": "greedy", "GCD-S, divided": "steepest"}  # our second row
+
+
+D, M, K = 64, 8, 16  # dimensions of the towers, codes and their centroids
+RATE = 1.0  # lambda
+JUDGED_USERS = 1000  # the first
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Sizes of one run: dimensions, codes (M, K), warm-up and joint steps, lambdas, seeds, rules, rounds of OPQ.
+class Size:
+    """Warm-up steps of the towers, rounds of OPQ, joint steps, seeds."""
 
-    The longer lambdas and the divided steps run in the first three seeds only.
-    """
-
-    data: str
-    d: int
-    M: int
-    K: int
-    warmup: int
-    steps: int
-    rates: tuple[float, ...]
-    seeds: int
-    rules: tuple[str, ...] = ("Cayley", *RULES)
+    warmup: int = 2500
     opq_rounds: int = 200
-
-    def lines(self, seed: int) -> list[tuple[str, float]]:
-        """(rule, lambda) of one seed."""
-        rules = self.rules if seed < 3 else [rule for rule in self.rules if rule not in TUNED]
-        found = product(rules, self.rates if seed < 3 else self.rates[:1])
-        kept = ((rule, rate) for rule, rate in found if rule not in TUNED or rate == self.rates[0])
-        return [("frozen", 0.0), *kept]
+    steps: int = 300
+    seeds: int = 10
 
 
-FULL = (
-    Setting("ml100k", 64, 8, 16, 2500, 300, (1.0, 3.0), 10, ("Cayley", *RULES, *TUNED)),
-    Setting("ml100k", 512, 8, 16, 2000, 120, (30.0,), 1, ("GCD-R", "GCD-G")),
-    Setting("gowalla", 64, 8, 256, 3000, 300, (1.0,), 1),
-)
-SMALL = (Setting("ml100k", 64, 8, 16, 60, 30, (1.0, 3.0), 2, ("Cayley", *RULES, *TUNED), opq_rounds=3),)
-JUDGED_USERS = 1000  # the first, as 29,858 users of gowalla take longer than the training
+FULL, SMALL = Size(), Size(60, 3, 30, 2)
 
 
 class Model(nn.Module):
     """Two tables, a rotation and codebooks."""
 
-    def __init__(self, shape: tuple[int, int], d: int) -> None:
+    def __init__(self, shape: tuple[int, int], d: int = D) -> None:
         super().__init__()
         self.left = nn.Embedding(shape[0], d, sparse=True)
         self.right = nn.Embedding(shape[1], d, sparse=True)
@@ -102,18 +83,14 @@ class Model(nn.Module):
         return loss[others].mean()
 
 
-def descent(model: Model, rule: str, rate: float, seed: int) -> Any:
+def descent(model: Model, rule: str, seed: int, rate: float = RATE) -> Any:
     """The step of the rotation, given its gradient, as a function without arguments."""
     if rule == "frozen":
         return lambda: None
     if rule == "Cayley":
         return Cayley(model.R, rate).step
     lr = rate / 2**0.5  # g_ij = A_ij / sqrt(2)
-    if rule in RULES:
-        return GivensDescent([model.R], lr, RULES[rule], side="right", random_state=seed).step
-    return GivensDescent(
-        [model.R], 0.005, TUNED[rule], side="right", momentum=nk.orthogonal.Adam(), random_state=seed
-    ).step
+    return GivensDescent([model.R], lr, RULES[rule], side="right", random_state=seed).step
 
 
 class Cayley:
@@ -136,26 +113,26 @@ class Cayley:
 
 
 @cache
-def read_parts(data: Path, name: str) -> Any:
-    """Training and test pairs: of ml100k the last ten of each history are asked for, of gowalla its given split."""
-    return read(data, name, 10 if name == "ml100k" else 1, 0)
+def read_parts(data: Path) -> Any:
+    """Training and test pairs: the last ten of each history are asked for."""
+    return read(data, "ml100k", 10, 0)
 
 
 @lru_cache(maxsize=1)
-def warmed_up(data: Path, s: Setting, seed: int) -> tuple[Model, torch.optim.Optimizer]:
+def warmed_up(data: Path, size: Size, seed: int) -> tuple[Model, torch.optim.Optimizer]:
     """Towers after the warm-up steps, and OPQ's rotation and codebooks of the items of 8,192 examples."""
     torch.manual_seed(seed)
-    parts = read_parts(data, s.data)
-    model = Model(parts.train.shape, s.d)
+    parts = read_parts(data)
+    model = Model(parts.train.shape)
     tables = torch.optim.SparseAdam([model.left.weight, model.right.weight], lr=0.01)
-    for users, ids in batches(parts, s.warmup, [seed, 1]):
+    for users, ids in batches(parts, size.warmup, [seed, 1]):
         tables.zero_grad()
         model.hinge(users, model.items(ids), ids).backward()
         tables.step()
     drawn = np.random.default_rng([seed, 2]).integers(len(parts.train.rows), size=COLLECTED)
     with torch.no_grad():
         X = model.items(torch.from_numpy(parts.train.indices[drawn].astype(np.int64))).numpy()
-    start = nk.ProductQuantizer(s.M, s.K, init="random", max_iter=s.opq_rounds, tol=0.0, random_state=seed).fit(X)
+    start = nk.ProductQuantizer(M, K, init="random", max_iter=size.opq_rounds, tol=0.0, random_state=seed).fit(X)
     model.R.data = torch.from_numpy(start.rotation_.copy())
     model.codebooks = nn.Parameter(torch.from_numpy(start.codebooks_.copy()))
     return model, tables
@@ -172,32 +149,29 @@ def batches(parts: Any, steps: int, seed: list[int]) -> Any:
         )
 
 
-def joint(data: Path, s: Setting, rule: str, rate: float, seed: int) -> Row:
+def joint(data: Path, size: Size, rule: str, seed: int) -> Row:
     """The distortion over the joint steps, what it turned by, and the retrieval at the end."""
-    (model, tables), parts = copy.deepcopy(warmed_up(data, s, seed)), read_parts(data, s.data)
+    (model, tables), parts = copy.deepcopy(warmed_up(data, size, seed)), read_parts(data)
     began = time.process_time()
     books = torch.optim.Adam([model.codebooks], lr=0.001)
-    turn, curve, first = descent(model, rule, rate, seed), [], model.R.detach().clone()
-    A, judged = 0.0, examples(parts)
-    for k, (users, ids) in enumerate(batches(parts, s.steps, [seed, 3])):
+    turn, curve, first = descent(model, rule, seed), [], model.R.detach().clone()
+    judged = examples(parts)
+    for k, (users, ids) in enumerate(batches(parts, size.steps, [seed, 3])):
         for optimizer in (tables, books):
             optimizer.zero_grad()
         model.R.grad = None
         T, distortion = model.through(model.items(ids))
         (model.hinge(users, T, ids) + distortion).backward()
-        if k == 0:
-            A = float(right_skew(model.R.detach(), model.R.grad).abs().max())
         tables.step()
         books.step()
         turn()
-        if (k + 1) % (s.steps // 30) == 0:
+        if (k + 1) % (size.steps // 30) == 0:
             curve.append(catalogue(model, *judged))
     with torch.no_grad():
         T = nn.functional.normalize(model.through(model.items(slice(None)))[0])
         P = nn.functional.normalize(model.left.weight)
     found = {
         "curve": curve,
-        "largest A": A,
         "turned": float((model.R.detach() - first).norm()),
         **retrieval(P.numpy(), T.numpy(), parts),
     }
@@ -226,10 +200,7 @@ def catalogue(model: Model, ids: Tensor, counts: Tensor) -> float:
     return float(((X @ model.R - C).square().sum(1) * counts).sum() / counts.sum())
 
 
-def jobs(data: Path, settings: tuple[Setting, ...]) -> Iterator[Job]:
-    """GCD, Figure 3 and Table 1: every rule from the same start, lambda by lambda."""
-    for s in settings:
-        for seed in range(s.seeds):
-            for rule, rate in s.lines(seed):
-                key = {"data": s.data, "d": s.d, "rule": rule, "lambda": rate, "seed": seed}
-                yield Job(key, partial(joint, data, s, rule, rate, seed))
+def jobs(data: Path, size: Size) -> Iterator[Job]:
+    """GCD, Figure 3 and Table 1: every rule from the same start."""
+    for seed, rule in product(range(size.seeds), ("frozen", "Cayley", *RULES)):
+        yield Job({"rule": rule, "seed": seed}, partial(joint, data, size, rule, seed))

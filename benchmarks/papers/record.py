@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from benchmarks.table import RESULTS, Results, Table
@@ -84,6 +85,10 @@ def from_json(
         return make
 
     return decorate
+
+
+def mean_of(rows: Iterable[dict[str, Any]], key: str) -> float:
+    return mean(row[key] for row in rows)
 
 
 def tables(short: str, title: str, figures: Iterable[Figure]) -> Iterable[Table]:

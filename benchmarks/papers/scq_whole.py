@@ -1,14 +1,13 @@
-"""SCQ as printed: Tables 2, 3, Figures 4, 5 on the whole training set, and Table 4 on CIFAR-10's GIST descriptors.
+"""SCQ as printed: Tables 2, 3 and Figures 4, 5 on the whole training set.
 
 Table 2: all six methods learn from every row of the database; k-means hashing is the best of b = 2, 4, 8 by mAP.
 Figure 4, Table 3: 20 images of each class leave the training set and ask. Figure 5: fifty iterations of OnE, OgE and
-ITQ, PCA included, all methods on the same rows. Table 4: 100 images of each class ask, the others are learned from and
-searched; OnE and OgE with eq. 25's scale and with that of the authors' demo.
+ITQ, PCA included, all methods on the same rows.
 """
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -33,7 +32,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "SCQ-OgE": nk.OgE,
 }
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of eq. 25's scale
-SCALES = {"eq. 25": "eq25", "demo": "top-eigenvalue"}
 KINDS = {  # the pixels of MNIST, and the features of a network on classes that it never saw
     "raw": raw_pixels,
     "network": lambda data: network_features(data, CACHE),
@@ -44,15 +42,14 @@ KINDS = {  # the pixels of MNIST, and the features of a network on classes that 
 class Size:
     """Of Table 2: bits, executions (of k-means hashing, which takes a minute a cell, fewer), queries of MNIST's 10,000.
 
-    `splits` are Table 4's, `rows` the most of any database, `iterations` the most of Figure 5, `sets` the kinds,
-    `scale_executions` those of Figure 4 and Table 3.
+    `rows` are the most of any database, `iterations` the most of Figure 5, `sets` the kinds, `scale_executions` those
+    of Figure 4 and Table 3.
     """
 
     bits: tuple[int, ...] = (8, 16, 24, 32)
     executions: int = 5
     of_kmh: int = 1
     queries: int = 2000
-    splits: int = 5
     rows: int = 100_000
     iterations: int = 50
     sets: tuple[str, ...] = ("raw", "network")
@@ -60,7 +57,7 @@ class Size:
 
 
 FULL = Size()
-SMALL = Size((8,), executions=1, queries=100, splits=1, rows=1500, iterations=3, sets=("raw",), scale_executions=1)
+SMALL = Size((8,), executions=1, queries=100, rows=1500, iterations=3, sets=("raw",), scale_executions=1)
 
 
 def measured(hasher: Any, f: Features) -> dict[str, float]:
@@ -136,35 +133,3 @@ def of_seconds(data: Path, size: Size, make: Callable[..., Any]) -> Row:
     began = time.process_time()
     hasher = make(32, max_iter=size.iterations, tol=0.0, random_state=0).fit(X)
     return {"rows": len(X), "seconds": time.process_time() - began, "iterations": hasher.n_iter_}
-
-
-@cache
-def split_gist(data: Path, rows: int, split: int) -> Features:
-    """CIFAR-10's GIST descriptors: 100 images of each class ask, the others are learned from and searched."""
-    with np.load(data / "cifar10_gist512.npz") as file:
-        X, y = file["X"][: rows + 1000].astype(np.float32), file["y"][: rows + 1000].astype(np.int64)
-    order = np.random.default_rng([split, 4]).permutation(len(X))
-    held = np.concatenate([order[y[order] == label][:100] for label in range(10)])
-    rest = np.setdiff1d(order, held)
-    return Features("gist", X[rest], y[rest], X[held], y[held])
-
-
-def gist(data: Path, size: Size) -> Iterator[Job]:
-    """SCQ, Table 4: CIFAR-10 as 512 GIST descriptors; at 32 bits and eq. 25's scale with half of the rows as well."""
-    for split, n_bits in product(range(size.splits), (16, 32)):
-        makers: dict[str, Any] = {"ITQ": nk.ITQ}
-        for word, name in SCALES.items():
-            makers |= {f"SCQ-OnE, {word}": partial(nk.OnE, scale=name)}
-            makers |= {f"SCQ-OgE, {word}": partial(nk.OgE, scale=name)}
-        if n_bits == 32:
-            makers |= {"SCQ-OnE, half": nk.OnE, "SCQ-OgE, half": nk.OgE}
-        for name, make in makers.items():
-            key = {"method": name, "bits": n_bits, "split": split}
-            yield Job(key, partial(of_gist, data, size, key, make))
-
-
-def of_gist(data: Path, size: Size, key: Row, make: Callable[..., Any]) -> Row:
-    f = split_gist(data, size.rows, key["split"])
-    if key["method"].endswith("half"):
-        f = replace(f, base=f.base[::2], base_labels=f.base_labels[::2])
-    return {"rows": len(f.base), **measured(make(key["bits"], random_state=key["split"]), f)}

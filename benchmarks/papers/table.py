@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from types import ModuleType
 
-from benchmarks.papers import extreme_similarity, flows, gcd, made, record, scq, svrg_sbb
+from benchmarks.papers import experiments, extreme_similarity, flows, gcd, record, scq, svrg_sbb
 from benchmarks.table import Results, Table
 
 PAPERS: dict[str, ModuleType] = {
@@ -45,6 +45,6 @@ def headlines(results: Results) -> Table:
 def tables(results: Results) -> Iterable[Table]:
     """How all was made, and four tables a paper: verdicts in its settings and in ours, protocols, claims."""
     yield headlines(results)
-    yield made.table()
+    yield experiments.table()
     for name, module in PAPERS.items():
         yield from record.tables(name.replace("_", "-"), module.TITLE, [make(results) for make in module.FIGURES])

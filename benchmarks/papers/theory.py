@@ -8,22 +8,25 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.linalg import expm
+from torch import Tensor, nn
 
 import nearkin as nk
+from benchmarks.harness import median_ms
 from benchmarks.hashing.problems import Features
 from benchmarks.jobs import Job, Row
-from benchmarks.papers.flows_theorem import matchings
 from benchmarks.papers.scq_whole import KINDS, measured, validation
-from benchmarks.papers.svrg_ablations import get_loss
+from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows
 from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.skew import left_skew
+from nearkin.orthogonal import StochasticFlow
 from nearkin.orthogonal.matching import uniform_components
 from nearkin.orthogonal.stochastic_flow import kept_weight
 
@@ -32,17 +35,24 @@ MODULE = 4 + 4 * 5**0.5  # n m / n, m inner iterations over n terms: b = 1 satis
 
 @dataclass(frozen=True)
 class Size:
-    """Repetitions of points and chains; rows of the timings; bits of eq. 25's other lengths."""
+    """Repetitions of points and chains, steps of Theorem 5.1; rows of the timings; bits of eq. 25's other lengths."""
 
     points: int = 500
     chains: int = 200
+    steps: int = 400
     draws: int = 2000
     rows: int = 100_000
     bits: tuple[int, ...] = (16, 64)
     seeds: int = 3
 
 
-FULL, SMALL = Size(), Size(20, 5, 20, 2000, (8,), 1)
+FULL, SMALL = Size(), Size(20, 10, 20, 20, 2000, (8,), 1)
+
+
+def matchings(d: int) -> list[list[tuple[int, int]]]:
+    """All perfect matchings of d axes."""
+    found = {tuple(sorted(tuple(sorted(order[k : k + 2])) for k in range(0, d, 2))) for order in permutations(range(d))}
+    return [[(int(i), int(j)) for i, j in pairs] for pairs in sorted(found)]
 
 
 # -- GCD -------------------------------------------------------------------------------------------------------------
@@ -299,6 +309,24 @@ def other_lengths(data: Path, size: Size, bits: int, factor: float, seed: int) -
     return {"map": measured(nk.OnE(bits, scale=float(factor * eq25), random_state=seed), v)["map"]}
 
 
+# -- ESL -------------------------------------------------------------------------------------------------------------
+
+
+def value_and_gradient(data: Path, size: Size) -> Iterator[Job]:
+    """Eqs. 15 and 28: CPU milliseconds of one function value and of one gradient, 100 random pairs a row, k = 64."""
+    del data
+    for m in (2000, 8000) if size.rows > 5000 else (500, 1000):
+        yield Job({"m": m}, partial(all_pairs_ms, m))
+
+
+def all_pairs_ms(m: int) -> Row:
+    rng = np.random.default_rng(0)
+    pairs = nk.Interactions.from_pairs(np.repeat(np.arange(m), 100), rng.integers(0, m, 100 * m)).matrix()
+    loss = nk.embedding.AllPairsLoss(pairs, omega=0.01, labels=1.0)
+    P, Q = (torch.from_numpy(rng.standard_normal((n, 64), dtype=np.float32)) / 8 for n in pairs.shape)
+    return median_ms({"value": lambda: loss.at(P, Q).value(), "gradient": lambda: loss.gradient(P, Q)}, 5)
+
+
 # -- Flows -----------------------------------------------------------------------------------------------------------
 
 
@@ -322,6 +350,71 @@ def trials(version: int, s: int, size: Size) -> Row:
         counts.append(count)
     expected = rho * (d - 1) / (s - 1)
     return {"mean": float(np.mean(counts)), "error": float(np.std(counts) / len(counts) ** 0.5), "expected": expected}
+
+
+D = 6  # F(X) = tr(A X B X^T), symmetric A, B, is maximised over O(D): L = 2 |A| |B| in spectral norms
+
+
+def mean_estimate(Omega: Tensor) -> tuple[Tensor, float]:
+    """E hat Omega and E |hat Omega|^2 over every matching, each pair scaled by d - 1."""
+    d, total, square = len(Omega), torch.zeros_like(Omega), 0.0
+    every = matchings(d)
+    for pairs in every:
+        estimate = torch.zeros_like(Omega)
+        for i, j in pairs:
+            estimate[i, j], estimate[j, i] = (d - 1) * Omega[i, j], (d - 1) * Omega[j, i]
+        total, square = total + estimate, square + float(estimate.square().sum())
+    return total / len(every), square / len(every)
+
+
+def theorem_5_1(size: Size) -> Row:
+    """The conditions' worst cases over random points, and both sides of the bound.
+
+    F* pairs the sorted eigenvalues, |Omega|^2 <= 16 |A|_F^2 |B|^2, and a uniform matching (s = 2) scaled by d - 1 has
+    E |hat Omega|^2 = (d - 1) |Omega|^2.
+    """
+    torch.manual_seed(0)
+    A, B = (M + M.T for M in torch.randn(2, D, D, dtype=torch.float64))
+    norm_A, norm_B = (float(torch.linalg.matrix_norm(M, 2)) for M in (A, B))
+    points = haar_orthogonal(size.chains, D, D, random_state=1, dtype=torch.float64)
+    gradients = 2 * A @ points @ B
+    gaps, moves = gradients[1:] - gradients[:-1], points[1:] - points[:-1]
+    L = 2 * norm_A * norm_B
+    lipschitz = float((torch.linalg.matrix_norm(gaps) / torch.linalg.matrix_norm(moves)).max())
+    bound = 16 * float(A.square().sum()) * norm_B**2 * (D - 1)
+    Omega = left_skew(points[0], gradients[0])
+    mean, square = mean_estimate(Omega)
+    largest = max((D - 1) * float(left_skew(X, G).square().sum()) for X, G in zip(points, gradients, strict=True))
+    return {
+        "L": L, "largest ratio": lipschitz, "sigma^2": bound, "largest E |estimate|^2": largest,
+        "bias": float((mean - Omega).abs().max()),
+        "E |estimate|^2 over |Omega|^2": square / float(Omega.square().sum()),
+        "steps": size.steps, "chains": size.chains, **bounds(A, B, points[0], L, bound, size),
+    }  # fmt: skip
+
+
+def bounds(A: Tensor, B: Tensor, start: Tensor, L: float, sigma2: float, size: Size) -> dict[str, float]:
+    """The least mean squared gradient along the chains, and the bound with the step length that makes it least."""
+    best = float((torch.linalg.eigvalsh(A) * torch.linalg.eigvalsh(B)).sum())
+    gap = best - float((A * (start @ B @ start.T)).sum())
+    constant = sigma2 * ((2 * D**0.5 + 1) * L + float(torch.linalg.matrix_norm(2 * A @ B)))
+    eta = (2 * gap / constant / (size.steps + 1)) ** 0.5
+    X = nn.Parameter(start.repeat(size.chains, 1, 1))
+    optimizer = StochasticFlow([X], eta, 2, maximize=True)
+    squares = []
+    for _ in range(size.steps + 1):
+        X.grad = 2 * A @ X.detach() @ B
+        Omega = X.grad @ X.detach().mT
+        squares.append(float((Omega - Omega.mT).square().sum((1, 2)).mean()))
+        optimizer.step()
+    right = 2 * gap / (eta * (size.steps + 1)) + constant * eta
+    return {"eta": eta, "first": squares[0], "left": min(squares), "right": right}
+
+
+def theorem(data: Path, size: Size) -> Iterator[Job]:
+    """Flows, Theorem 5.1."""
+    del data
+    yield Job({"d": D}, partial(theorem_5_1, size))
 
 
 def jobs(data: Path, size: Size) -> Iterator[Job]:

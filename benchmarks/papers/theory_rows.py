@@ -1,4 +1,4 @@
-"""What the papers claim outside their tables and figures: lemmas, theorems, costs; and why some of it has no row."""
+"""What the papers claim outside their tables and figures: lemmas, theorems, costs."""
 
 import math
 from collections.abc import Callable
@@ -31,11 +31,6 @@ def of_paper(
         return make
 
     return decorate
-
-
-def unmeasured(*pairs: tuple[str, str]) -> list[Claim]:
-    """Claims without a measurement, and why."""
-    return [Claim(text, "", f"not measured: {why}") for text, why in pairs]
 
 
 @of_paper(
@@ -73,10 +68,6 @@ def gcd(results: Results, rows: Rows) -> tuple[list[Claim], str]:
             slope = math.log(cost[1024][part] / cost[256][part]) / math.log(4)
             claims.append(Claim(f"section 2.4: cost of {text}, slope at most", f"{power}", f"{slope:.2f}",
                                 slope <= power + SLACK))  # fmt: skip
-    claims += unmeasured(
-        ("Cayley in Figure 2", "the paper gives no step for it"),
-        ("the best matching in n^3", "Figure 2 uses it, its time is not stored"),
-    )
     return claims, f"Lemma 3 as printed fails: least ratio {gain['printed']:.2f}; with the appendix's half it holds."
 
 
@@ -127,11 +118,6 @@ def scq(results: Results, rows: Rows) -> tuple[list[Claim], str]:
         gap = relative(maps[1.0], maps[best])
         claims.append(Claim(f"eq. 25's scale is about the best at {bits} bits (mAP within 2 %)", "generally the best",
                             f"{told(gap, 'higher', 'lower')} than at {best:g} times", gap.within(2)))  # fmt: skip
-    claims += unmeasured(
-        ("t_1 is at most 10", "ours solves each column in closed form"),
-        ("Fig. 1, the error curve", "its data are not named; every fit's `history_` is such a curve"),
-        ("4,096 dimensions reduced to 512 lose nothing", "no features of 4,096 dimensions are at hand"),
-    )
     slopes = rows["Table 1, OgE"]
     decides = (
         f"OgE's slopes in n, d, L: {slopes['n']:.2f}, {slopes['d']:.2f}, {slopes['L']:.2f}; {fit['rows']:,} rows take "
@@ -181,7 +167,7 @@ def svrg_sbb(results: Results, rows: Rows) -> tuple[list[Claim], str]:
     "I, times s / (d alpha beta) in version II.",
 )
 def flows(results: Results, rows: Rows) -> tuple[list[Claim], str]:
-    """Trials of Algorithm 1; the claims of sections 6 and 9 that have no row."""
+    """Trials of Algorithm 1."""
     found = {row["method"]: row for row in results.read("papers_flows_convnet") or []}
     claims = [
         Claim(f"expected {claim.replace('trials', 'trials of Algorithm 1')} (within four standard errors)",
@@ -196,10 +182,5 @@ def flows(results: Results, rows: Rows) -> tuple[list[Claim], str]:
             claims.append(Claim(f"s = {text} does not train properly in Figure 5's network (below .5)",
                                 "did not train", f"{row['test']:.3f}; s = d / log d {best['test']:.3f}",
                                 row["test"] < 0.5))  # fmt: skip
-    claims += unmeasured(
-        ("Fig. 2, pictures of Humanoid's policies", "MuJoCo's Humanoid is not at hand"),
-        ("p of at most 20 improves training", "only p = 5 was run; Table 1 has the costs of every p"),
-        ("a series of T = 100 terms is too short for PlainNet-110", "Table 2 has such a series: it never breaks"),
-    )
     shown = [f"{row['mean']:.2f} for {row['expected']:.2f}" for row in rows.values()]
     return claims, f"Mean trials: {', '.join(shown)}."

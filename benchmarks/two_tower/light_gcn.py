@@ -8,16 +8,32 @@ many pairs the most weight, and stood still at a Recall@20 of .170 on gowalla.
 import time
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numba import njit
 from torch import Tensor
 
-from benchmarks.two_tower.graph_steps import Graph, averaged, graph_of
 from nearkin.records import Interactions
 
 LAYERS, RIDGE = 3, 1e-4
 FALL = 0.4  # of the time, in which the rate falls in a line to a twentieth
 LAST_RATE = 0.05
+
+
+def graph_of(pairs: Interactions) -> sp.csr_matrix:
+    """D^-1/2 A D^-1/2 (m + n, m + n) of lefts and rights, lefts first."""
+    X = (pairs.matrix() > 0).astype(np.float32)
+    A = sp.bmat([[None, X], [X.T, None]], format="csr")
+    scale = sp.diags(np.maximum(np.diff(A.indptr), 1) ** -0.5)
+    return sp.csr_matrix(scale @ A @ scale, dtype=np.float32)
+
+
+def averaged(graph: sp.csr_matrix, table: np.ndarray) -> np.ndarray:
+    """(m + n, k) the mean of the table after 0, 1, ..., `LAYERS` steps, as (1 + A (1 + A (...))) by Horner."""
+    total = table
+    for _ in range(LAYERS):
+        total = _step(graph.indptr, graph.indices, graph.data, total, table)
+    return total / np.float32(LAYERS + 1)
 
 
 def light_gcn(
@@ -38,7 +54,7 @@ def light_gcn(
         adam.step()
         done += size
         used = time.process_time() - start
-    P, Q = np.split(averaged(graph, table, LAYERS), [m])
+    P, Q = np.split(averaged(graph, table), [m])
     return P, Q, used, done / len(pairs)
 
 
@@ -50,15 +66,15 @@ def drawn_pairs(pairs: Interactions, size: int, rng: np.random.Generator) -> tup
     return lefts, pairs.indices[places].astype(np.int64)
 
 
-def gradient(graph: Graph, table: np.ndarray, numbers: np.ndarray) -> Tensor:
+def gradient(graph: sp.csr_matrix, table: np.ndarray, numbers: np.ndarray) -> Tensor:
     """(m + n, k) of the mean over the batch of softplus(p . (x - q)) + RIDGE / 2 (|e_p|^2 + |e_q|^2 + |e_x|^2).
 
     `numbers` (3, size) are of a left, its right and a drawn one; p, q, x their averaged rows, e_p those of the table.
     """
     slopes = np.zeros_like(table)
-    _push(averaged(graph, table, LAYERS), numbers, slopes)
+    _push(averaged(graph, table), numbers, slopes)
     met = torch.from_numpy(np.bincount(numbers.reshape(-1), minlength=len(table)).astype(table.dtype))
-    total = torch.from_numpy(averaged(graph, slopes, LAYERS))
+    total = torch.from_numpy(averaged(graph, slopes))
     return total.addcmul_(met[:, None], torch.from_numpy(table), value=RIDGE).div_(numbers.shape[1])
 
 
@@ -77,3 +93,16 @@ def _push(X, numbers, out):
             out[left, c] += slope * (x[c] - q[c])
             out[right, c] -= slope * p[c]
             out[drawn, c] += slope * p[c]
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def _step(indptr, indices, values, X, table):
+    """table + A X, a quarter faster than SciPy's product."""
+    out = table.copy()
+    for i in range(len(indptr) - 1):
+        row = out[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            x, v = X[indices[e]], values[e]
+            for c in range(len(row)):
+                row[c] += v * x[c]
+    return out

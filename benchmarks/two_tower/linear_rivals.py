@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import nearkin as nk
-from benchmarks.two_tower.choosing import few_users
+from benchmarks.two_tower.rivals import few_users
 from nearkin.data import Parts
 from nearkin.embedding import sparse_ease
 from nearkin.records import Interactions

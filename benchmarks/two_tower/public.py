@@ -23,12 +23,11 @@ import nearkin as nk
 from benchmarks.jobs import Job, Row, command
 from benchmarks.options import RESULTS, peer_python
 from benchmarks.table import Results
-from benchmarks.two_tower.choosing import Epochs, Setting, judged_by
 from benchmarks.two_tower.light_gcn import light_gcn
 from benchmarks.two_tower.linear_rivals import MOST as MOST_OF_EASE
 from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, graph_filter, of_neighbours
 from benchmarks.two_tower.peers import fit_peer, with_implicit
-from benchmarks.two_tower.rivals import RIVALS, chosen, fit_rival
+from benchmarks.two_tower.rivals import RIVALS, Epochs, Setting, chosen, fit_rival, judged_by
 from nearkin.data import Parts
 from nearkin.embedding import AllPairs, CosineSoftmax, item_knn, popularity
 

@@ -6,25 +6,118 @@ losses normalise the rows and learn a bias of every right, which takes one of th
 bias.
 """
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.functional import embedding, normalize, softplus
 
-from benchmarks.two_tower.choosing import Axis, Epochs, Setting, Values, climbed, judged_by, longest
-from benchmarks.two_tower.graph_steps import graph_of, smoothed
+import nearkin as nk
 from nearkin.data import Parts
 from nearkin.records import Interactions
 
 PAIRS, STEPS = 8192, 24  # pairs of a batch, about, and the fewest batches of a pass
 NEGATIVES = 1024
 LAST_RATE = 0.1
+
+
+JUDGED = 3000  # lefts by which settings are chosen
+
+Check = Callable[[np.ndarray, np.ndarray], float]
+Values = dict[str, float]
+
+
+class Axis(NamedTuple):
+    """Where a setting starts, by what factor it moves, and what it must stay under."""
+
+    start: float
+    factor: float = 3.0
+    under: float = math.inf
+
+    def moved(self, value: float, way: int) -> float:
+        return float(f"{value * self.factor**way:.4g}")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What validation pairs choose for a rival."""
+
+    options: Values
+    rate: float
+    epochs: int
+
+
 RATE = Axis(0.01)
+
+
+class Epochs(NamedTuple):
+    """Numbers of epochs with which settings are moved, and those that the best one then gets while it gains."""
+
+    climbing: tuple[int, ...]
+    longer: tuple[int, ...]
+
+
+def climbed(axes: Mapping[str, Axis], judge: Callable[[Values], float]) -> Values:
+    """The values from which no axis, moved once up or down, is judged better: so none lies at an edge of what was
+    tried, unless it is at its bound."""
+    seen: dict[tuple[float, ...], float] = {}
+
+    def judged(values: Values) -> float:
+        key = tuple(values.values())
+        if key not in seen:
+            seen[key] = judge(values)
+        return seen[key]
+
+    best, moved = {name: axis.start for name, axis in axes.items()}, True
+    while moved:
+        moved = False
+        for name, axis in axes.items():
+            for way in (1, -1):
+                while axis.moved(best[name], way) < axis.under:
+                    other = best | {name: axis.moved(best[name], way)}
+                    if judged(other) <= judged(best):
+                        break
+                    best, moved = other, True
+    return best
+
+
+def longest(best: Setting, metric: float, longer: tuple[int, ...], judge: Callable[[Setting], float]) -> Setting:
+    """The setting, of that metric, with the number of epochs after which more of them are no better."""
+    for more in longer:
+        other = Setting(best.options, best.rate, more)
+        found = judge(other)
+        if found <= metric:
+            break
+        best, metric = other, found
+    return best
+
+
+def judged_by(inner: Parts) -> Check:
+    """NDCG@20 of the validation pairs of a few lefts."""
+    valid = few_users(inner.valid)
+
+    def check(P: np.ndarray, Q: np.ndarray) -> float:
+        return nk.metrics.ranking_metrics(P, Q, valid, seen=inner.train, k=20, metrics=("ndcg",))["ndcg@20"]
+
+    return check
+
+
+def few_users(valid: Interactions, count: int = JUDGED) -> Interactions:
+    """The pairs of `count` lefts that have one, the others without: enough for a choice."""
+    matrix = valid.matrix().tocsr(copy=True)
+    lefts = np.flatnonzero(np.diff(matrix.indptr))
+    keep = np.zeros(matrix.shape[0])
+    keep[np.random.default_rng(0).permutation(lefts)[:count]] = 1
+    kept = sp.diags(keep) @ matrix
+    kept.eliminate_zeros()
+    return Interactions.from_matrix(sp.csr_matrix(kept))
 
 
 @dataclass(frozen=True)
@@ -93,8 +186,6 @@ class Rival:
     cosine: bool
     axes: dict[str, Axis]
     rate: Axis = RATE
-    layers: int = 0  # steps on the graph of pairs over which the tables are averaged, as LightGCN's
-    pairs: int = PAIRS
 
 
 _TEMPERATURE = {"temperature": Axis(0.15, 1.5)}
@@ -106,7 +197,6 @@ RIVALS = {
     ),
     "BPR": Rival(bpr, False, {"ridge": Axis(1e-4)}),
     "logistic, uniform negatives": Rival(uniform_bce, False, {"weight": Axis(3.0), "ridge": Axis(1e-3)}),
-    "LightGCN's towers, softmax on cosines": Rival(in_batch_softmax, True, _TEMPERATURE, layers=3, pairs=16_384),
 }
 
 
@@ -118,23 +208,22 @@ def fit_rival(
     start = time.process_time()
     tables = _random_tables(pairs.shape, k, rival.cosine)
     adam = torch.optim.Adam(tables, lr=setting.rate, fused=True)
-    towers = _averaged(tables, pairs, rival.layers)
     frequency = torch.from_numpy(np.bincount(pairs.indices, minlength=pairs.shape[1]) / len(pairs)).float()
-    size = max(1, pairs.shape[0] * min(rival.pairs, len(pairs) // STEPS) // len(pairs))
+    size = max(1, pairs.shape[0] * min(PAIRS, len(pairs) // STEPS) // len(pairs))
     steps = setting.epochs * -(-pairs.shape[0] // size)
     schedule = torch.optim.lr_scheduler.LinearLR(adam, 1.0, LAST_RATE, steps)
     for _ in range(setting.epochs):
         for lefts in torch.randperm(pairs.shape[0]).split(size):
             at, columns = _pairs_of(pairs, lefts.numpy())
             both = torch.cat([columns, torch.randint(pairs.shape[1], (NEGATIVES,))])
-            P, both = _embedded(towers(), lefts, both, rival.cosine)
+            P, both = _embedded(tables, lefts, both, rival.cosine)
             Q, N = both.split([len(columns), NEGATIVES])
             adam.zero_grad()
             rival.loss(Batch(P, Q, N, at, columns, frequency[columns].log()), **setting.options).backward()
             adam.step()
             schedule.step()
     with torch.no_grad():
-        left, right = _embedded(towers(), *(torch.arange(size) for size in pairs.shape), rival.cosine)
+        left, right = _embedded(tables, *(torch.arange(size) for size in pairs.shape), rival.cosine)
     return left.numpy(), right.numpy(), time.process_time() - start
 
 
@@ -153,23 +242,9 @@ def _random_tables(shape: tuple[int, int], k: int, cosine: bool) -> list[Paramet
     return tables
 
 
-def _averaged(tables: list[Parameter], pairs: Interactions, layers: int) -> Callable[[], Sequence[Tensor]]:
-    """What makes the towers' rows from the tables: the tables themselves, or their means over steps on the graph; the
-    last column, the bias of a right, takes no steps."""
-    if not layers:
-        return lambda: tables
-    graph, sizes = graph_of(pairs), list(pairs.shape)
-
-    def averaged() -> list[Tensor]:
-        both = torch.cat(tuple(tables))
-        return list(torch.cat([smoothed(graph, both[:, :-1], layers), both[:, -1:]], 1).split(sizes))
-
-    return averaged
-
-
-def _embedded(towers: Sequence[Tensor], rows: Tensor, columns: Tensor, cosine: bool) -> tuple[Tensor, Tensor]:
+def _embedded(tables: list[Parameter], rows: Tensor, columns: Tensor, cosine: bool) -> tuple[Tensor, Tensor]:
     """Rows of both towers. With cosines they have length 1 and one number more: 1 at a left, its bias at a right."""
-    P, Q = embedding(rows, towers[0]), embedding(columns, towers[1])
+    P, Q = embedding(rows, tables[0]), embedding(columns, tables[1])
     if not cosine:
         return P, Q
     return torch.cat([normalize(P[:, :-1]), torch.ones(len(P), 1)], 1), torch.cat([normalize(Q[:, :-1]), Q[:, -1:]], 1)
