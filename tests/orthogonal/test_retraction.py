@@ -109,7 +109,9 @@ def test_steps_of_any_length_stay_on_the_manifold(
 ) -> None:
     X, G = problem(*shape, dtype=dtype)
     bound = max(TOLERANCE[dtype], 8 * torch.finfo(dtype).eps)  # rounding of a factorisation
-    assert orthogonality_error(left_step(X, G, t, retraction)) < bound
+    for _ in range(50):  # on tall points "exp" and "cayley" once made what rounding left grow with each step
+        X = left_step(X, G, t, retraction)
+        assert orthogonality_error(X) < bound
     X, G = problem(8, 8, dtype=dtype)
     assert orthogonality_error(right_step(X, right_skew(X, G), t, retraction)) < bound
 

@@ -195,7 +195,7 @@ def _left_span_step(X: Tensor, G: Tensor, t: float, *, exact: bool) -> Tensor:
         identity = torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device)
         inside = torch.linalg.solve(identity - Z / 2, VtX)
     on_H, on_X = inside.chunk(2, -2)
-    return X + (X @ (c * on_X) - H @ (t * on_H))
+    return on_manifold(X + (X @ (c * on_X) - H @ (t * on_H)))  # the formula multiplies what X lacks
 
 
 def _left_basis_step(X: Tensor, G: Tensor, t: float, *, exact: bool) -> Tensor:
