@@ -49,7 +49,6 @@ PROBLEMS_OF = {
     "quantization.best": ("best, SIFT, 8 bytes", "best, GIST, 8 bytes"),
     "quantization.codebooks": ("product, GIST, 16 bytes", "product, MNIST, 16 bytes"),
     "quantization.codebooks.coarse_iterations": IN_LISTS,
-    "quantization.codebooks.far": FAR,
     "quantization.codebooks.far_share": FAR,
     "quantization.order": SIGNS,
     **{f"quantization.order.{name}": KNOWN for name in ("code_list_rows", "code_lists", "code_steps", "code_rate")},

@@ -254,6 +254,16 @@ def test_norms_of_hard_rows_are_finite_and_near() -> None:
         np.testing.assert_array_equal(np.concatenate([norms.named(row[None]) for row in rows[:30]]), norms.codes[:30])
 
 
+def test_far_rows_leave_the_norms_of_the_others_alone() -> None:
+    rows = X.astype(np.float32)
+    far = np.concatenate([rows, rows[:1] * np.float32(1e6), rows[1:2] * np.float32(1e9)])
+    norms, alone = Norms.learned(far).with_rows(far), Norms.learned(rows)
+    np.testing.assert_allclose(norms.centre, alone.centre, atol=1e-5)
+    for found, wanted in ((norms.of(slice(len(X))), rows), (norms.of(slice(len(X), None)), far[len(X) :])):
+        true = np.linalg.norm(wanted.astype(np.float64) - norms.centre, axis=1)
+        assert np.median(np.abs(found / true - 1)) < 0.02
+
+
 def test_arrays_of_other_norms_are_refused() -> None:
     whole = {"centre": np.zeros(2), "levels": np.arange(256.0), "codes": np.zeros(5, np.uint8)}
     assert len(Norms.checked(**whole, shape=(5, 2)).of(slice(None))) == 5

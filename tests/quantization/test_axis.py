@@ -126,6 +126,7 @@ def test_bytes_may_have_no_axis(X: np.ndarray) -> None:
         np.testing.assert_allclose(model.decode(model.encode(rows)), rows, atol=1e-5, err_msg=f"{n_bytes} bytes")
 
 
+@pytest.mark.filterwarnings("ignore:X has far vectors")
 @each("case", HARD)
 def test_hard_cases_have_codes_and_finite_rows(case: str, X: np.ndarray, tmp_path: Path) -> None:
     rows = np.ascontiguousarray(HARD[case](X))

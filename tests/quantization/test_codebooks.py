@@ -9,10 +9,10 @@ import pytest
 
 import nearkin as nk
 from nearkin._faiss import nearest_rows
+from nearkin.linalg.norms import FAR, far_rows
 from nearkin.linalg.orthonormal import haar_rotation, orthogonality_error
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.codebooks import (
-    DEFAULTS,
     ClusterSums,
     State,
     TrainingRows,
@@ -187,13 +187,13 @@ def test_numbers_in_the_warning_are_the_users(rows: np.ndarray) -> None:
 def test_far_rows_are_few_by_definition(rng: np.random.Generator) -> None:
     def far(X: np.ndarray) -> np.ndarray:
         X = X.astype(np.float32)
-        return np.flatnonzero(TrainingRows(X, Shard.of(X)).far()[0])
+        return np.flatnonzero(far_rows(X, X)[0])
 
     X = rng.normal(size=(1000, 8))
     assert len(far(X)) == 0
     plain = X.astype(np.float32)
     assert prepare(TrainingRows(plain, Shard.of(plain)), 2, 10, 1000, rng).apart.shape == (0, 8)
-    X[[3, 700]] *= 1e4 * DEFAULTS.far
+    X[[3, 700]] *= 1e4 * FAR
     np.testing.assert_array_equal(far(X), [3, 700])
     two_sizes = rng.normal(size=(1000, 8)) * np.where(np.arange(1000) % 2, 1e6, 1)[:, None]
     assert len(far(two_sizes)) == 0

@@ -18,6 +18,7 @@ from nearkin._distributed import ALONE, Group
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import nearest
+from nearkin.linalg.norms import FAR, SAMPLE, far_rows
 from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.statistics import CellSums, Shard, squared_norm
@@ -27,7 +28,6 @@ _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
 # An update takes the rotation R (d, d) and M = X^T Y / n (d, d), and returns the next rotation. With the codes
 # fixed the objective is (||X||^2 + ||Y||^2) / n - 2 tr(R^T M): an update is any step that makes tr(R^T M) larger.
 Update = Callable[[np.ndarray, np.ndarray], np.ndarray]
-_SAMPLE = 1024  # rows from which the middle and the usual distance are estimated
 _CALM = (2.0**-40, 2.0**40)  # range of numbers whose squares and sums are safe in float32
 
 
@@ -39,7 +39,6 @@ class Defaults:
     # that grows with n. An exact step gains nothing by more: with three, SIFT and GIST at 8 and 16 bytes kept .3 to .8
     # points less and took longer (2026-11-24, 10,000 and 6,659 rows).
     inner_rounds: int = 3
-    far: float = 100.0  # a row is far if its distance from the middle exceeds this multiple of the 99 % quantile
     far_share: int = 32  # one centroid in 32 may move to far rows
     coarse_iterations: int = 20  # of k-means for the centroids of lists
 
@@ -80,19 +79,23 @@ class TrainingRows:
         weights = None if self.weights is None else self.shard.rows(self.weights, numbers)
         return self.shard.rows(self.X, numbers), weights
 
-    def far(self) -> tuple[np.ndarray, float]:
-        """Mask (n,) of the vectors too far from the middle to train on, and the usual distance of vectors from it.
+    def usual(self, fewest: int, names: np.ndarray | None = None) -> tuple[Self, np.ndarray, float]:
+        """The vectors to train on, the far ones (m, d) of all processes, none if fewer than `fewest` would be left, and
+        the usual distance from the middle; a warning has the far ones' user's numbers, of `names` (n,), if given."""
+        some = np.arange(0, self.shard.total, max(1, self.shard.total // SAMPLE))
+        far, radius = far_rows(self.X, self.drawn(some)[0])
+        m = sum(self.shard.group.exchange(int(far.sum())))
+        if not m or self.shard.total - m < fewest:
+            return self, self.X[:0], radius
+        if names is not None:
+            warn_of(names[far], radius)
+        return self.only(~far), self.shard.whole(self.X[far]), radius
 
-        From about 2,000 vectors of all processes, at most: the median of each column, and of the distances the quantile
-        below which 99 % lie. No vector is far if that is 0.
-        """
-        numbers = np.arange(0, self.shard.total, max(1, self.shard.total // _SAMPLE))
-        sample = self.drawn(numbers)[0].astype(np.float64)
-        middle = np.median(sample, axis=0)
-        radius = float(np.sqrt(np.quantile(np.square(sample - middle).sum(axis=1), 0.99, method="lower")))
-        if not radius:
-            return np.zeros(len(self.X), bool), 0.0
-        return np.square(self.X - middle).sum(axis=1) > (DEFAULTS.far * radius) ** 2, radius
+
+def usual_rows(X: np.ndarray, fewest: int = 1, names: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors of X (n, d) to train on, `fewest` at least, and the far ones, whose `names` (n,) a warning has."""
+    usual, far, _ = TrainingRows(X, Shard.of(X)).usual(fewest, np.arange(len(X)) if names is None else names)
+    return usual.X, far
 
 
 @dataclass(frozen=True)
@@ -375,13 +378,8 @@ def prepare(rows: TrainingRows, n_subspaces: int, fewest: int, most: int, genera
         return wide
 
     rows = rows.changed(spread)
-    far, radius = rows.far()
+    rows, apart, radius = rows.usual(fewest, numbers)
     scale = calming_scale(np.array([radius]))
-    m = sum(rows.shard.group.exchange(int(far.sum())))
-    apart = rows.X[:0]
-    if m and rows.shard.total - m >= fewest:
-        warn_of(numbers[far], radius)
-        rows, apart = rows.only(~far), rows.shard.whole(rows.X[far])
     if scale != 1:
         rows, apart = rows.changed(lambda X: X * np.float32(scale)), apart * np.float32(scale)
     return Prepared(rows, apart, places, scale)
@@ -403,10 +401,10 @@ def warn_of(rows: np.ndarray, radius: float) -> None:
     if len(rows):
         which = f"vector {rows[0]} lies" if len(rows) == 1 else f"vector {rows[0]} and {len(rows) - 1} more lie"
         warnings.warn(
-            f"X has far vectors: {which} more than {DEFAULTS.far:g} times as far from the middle as 99 in "
+            f"X has far vectors: {which} more than {FAR:g} times as far from the middle as 99 in "
             f"100 ({radius:.3g}). Rotation and codebooks are trained without them; remove them if they are "
             "errors or mark missing values",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

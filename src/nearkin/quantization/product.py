@@ -29,7 +29,6 @@ from nearkin.quantization.codebooks import (
     decode,
     prepare,
     squared_error,
-    warn_of,
 )
 from nearkin.quantization.rotation import ROTATIONS, make_update
 from nearkin.quantization.training import STARTS, Plan, learn
@@ -325,10 +324,7 @@ class ProductQuantizer(ReconstructingTransformer):
         """A batch X (b, d) ready to learn from: without far rows, minus the coarse centroids, padded; and its group."""
         X, shard = training_rows(self, X, reset=False)
         X = _check.check_magnitude(X).astype(np.float32)
-        far, radius = TrainingRows(X, shard).far()
-        if warn:
-            warn_of(np.flatnonzero(far), radius)
-        X = X[~far]
+        X = TrainingRows(X, shard).usual(0, np.arange(len(X)) if warn else None)[0].X
         if self.coarse_centroids_ is not None:
             X = CoarseQuantizer(self.coarse_centroids_).residuals(X)
         return np.pad(X, ((0, 0), (0, self._padding))), shard.group

@@ -33,7 +33,7 @@ from nearkin.quantization.additive import (
     steady_numbers,
 )
 from nearkin.quantization.axis import learned_grid
-from nearkin.quantization.codebooks import CoarseQuantizer
+from nearkin.quantization.codebooks import CoarseQuantizer, make_room, usual_rows
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.statistics import shared_generator, whole_rows
@@ -85,17 +85,19 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         X = _check.check_magnitude(whole_rows(self, X, min_rows=getattr(self, parameter), parameter=parameter))
         _check.check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
         self.normalized_: bool | None = _check.has_unit_rows(X)
+        X, far = usual_rows(X, getattr(self, parameter))
         moment = query_moment(self.metric, X, queries)
         generator = shared_generator(self.random_state)
         limit = _MOST_POINTS * max(self.n_centroids, self.n_lists)
         if len(X) > limit:
             X = X[np.sort(generator.choice(len(X), limit, replace=False))]
-        X = rows = X.astype(np.float32)
+        X, apart = rows, far = X.astype(np.float32), far.astype(np.float32)
         self.coarse_centroids_ = None
         if self.n_lists:
             coarse = CoarseQuantizer.train(X, self.n_lists, draw_seed(generator))
             self.coarse_centroids_: np.ndarray | None
-            rows, self.coarse_centroids_ = coarse.residuals(X), coarse.centroids
+            rows, apart = coarse.residuals(X), coarse.residuals(far)
+            self.coarse_centroids_ = coarse.centroids
         mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.history_: list[Record] = []
 
@@ -111,6 +113,10 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         self.coding_metric_: np.ndarray | None
         self.share_: float
         rotation, codebooks, self.coding_metric_, self.share_ = learned
+        if len(apart):
+            first = codebooks[:, 0, :, : codebooks.shape[3] - bool(self.share_)]
+            Z, outer = ((part - mean) @ rotation for part in (rows, apart))
+            first[:] = make_room(first, Z, outer, draw_seed(generator))
         if self.share_:  # a column of zeros after each part: the error's, which a query has as 0
             parts = np.split(rotation, len(codebooks), axis=1)
             rotation = np.hstack([np.pad(part, ((0, 0), (0, 1))) for part in parts])
@@ -122,7 +128,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             with serial_products(products):
                 self._learn_order(X, generator)
         if self.norm_bits:
-            self._learn_norms(X, generator)
+            self._learn_norms(X, far, generator)
         elif self.n_centroids == faiss_bridge.SCANNED:
             asked = None if queries is None else _check.check_queries(queries, X.shape[1])
             self.fast_scan_: bool | None = faiss_bridge.may_scan_fast(X, self, ["ip"], asked)["ip"]
@@ -150,11 +156,13 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             self.codebooks_, numbers, X @ self.rotation_, centres, self.metric == "ip", generator
         )
 
-    def _learn_norms(self, X: np.ndarray, generator: np.random.Generator) -> None:
-        """Learn the squared norms that the bits encode from the codes of rows X (n, d), and the tables of a fast scan
-        if its recall suffices; about the rows' mean, with lists about their centroids, whose residuals FAISS codes."""
+    def _learn_norms(self, X: np.ndarray, far: np.ndarray, generator: np.random.Generator) -> None:
+        """Learn the squared norms that the bits encode from the codes of rows X (n, d) and far rows (m, d), and the
+        tables of a fast scan if its recall suffices; about the mean of X, with lists about their centroids, whose
+        residuals FAISS codes."""
+        n, X = len(X), np.concatenate([X, far])
         decoded = self._decoded(self.encode(X))
-        mean = decoded.mean(axis=0, dtype=np.float64).astype(np.float32)
+        mean = decoded[:n].mean(axis=0, dtype=np.float64).astype(np.float32)
         if self.coarse_centroids_ is None:
             middles = self.norm_origin_ = mean
         else:
@@ -168,7 +176,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             held, origin = faiss_bridge.scanned_rows(X, "l2"), self.norm_origin_
             exact = faiss_bridge.scan_recall(held, self.faiss_codes(held.rows), self.to_faiss())
             self.norm_origin_ = mean
-            norms = np.square(decoded - mean, dtype=np.float64).sum(axis=1)
+            norms = np.square(decoded[:n] - mean, dtype=np.float64).sum(axis=1)  # FAISS takes their squares
             self.norm_tables_ = learn_tables(norms, draw_seed(generator))
             self.norm_scale_: int = learned_scale(self._inner(fast=True), held.queries @ self.rotation_ - mean)
             fast = faiss_bridge.scan_recall(held, self.faiss_codes(held.rows), self.to_faiss())
@@ -225,7 +233,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         )
         codebooks = codebooks.copy() if metric is None else codebooks @ metric[:, None]
         splits, M, _, width = codebooks.shape
-        middle = codebooks[:, 0].mean(axis=1, dtype=np.float64).astype(np.float32)
+        middle = np.median(codebooks[:, 0], axis=1)  # some centroids may be those of far vectors
         by_errors = metric is not None and self.share_
         if by_errors:
             middle[:, -1] = 0  # the errors' column, which rows do not have yet
