@@ -199,14 +199,14 @@ def best_of_history(indptr, indices, starts, others, values, exclude, scores, nu
 
 def _regress(near: sp.csr_matrix, pairs: Interactions, ridge: float) -> np.ndarray:
     """(nnz,) the weights (G_NN + ridge)^-1 G_Nj of every right j's neighbours N, its row of `near`, G = X^T X."""
-    weights, columns, last = [np.empty(0, np.float32)], pairs.columns, np.full(pairs.shape[0], -1)
-    met, before = np.empty(len(pairs), np.int32), np.empty(len(pairs), np.int64)
+    weights, columns, m = [np.empty(0, np.float32)], pairs.columns, pairs.shape[0]
+    counts, first, met = np.zeros(m, np.int32), np.full(m, -1), np.empty(len(pairs), np.int32)
     for j, neighbours in enumerate(np.split(near.indices, np.asarray(near.indptr)[1:-1])):
         if not len(neighbours):
             continue
-        A = _block(np.append(neighbours, j), columns.indptr, columns.rows, last, met, before)
+        A = _block(np.append(neighbours, j), columns.indptr, columns.rows, counts, first, met)
         A.flat[:: len(A) + 1] += ridge
-        _, found, info = dposv(A[:-1, :-1], A[:-1, -1])
+        _, found, info = dposv(A[:-1, :-1].T, A[-1, :-1])
         if info > 0:
             raise ValueError(f"ridge is {ridge}, too small where items have the same pairs; give 1 or more")
         weights.append(found.astype(np.float32))
@@ -214,25 +214,27 @@ def _regress(near: sp.csr_matrix, pairs: Interactions, ridge: float) -> np.ndarr
 
 
 @cached_njit()
-def _block(numbers, starts, rows, last, met, before):
-    """(n, n) counts of the common lefts of the rights `numbers`. A left's chain links those of them that it has: `last`
-    is its newest link, -1 before and afterwards, `met` a link's right, `before` the link before it."""
-    n, link = len(numbers), 0
+def _block(numbers, starts, rows, counts, first, met):
+    """(n, n) counts of the common lefts of the rights `numbers`, on and below the diagonal. `met` lists for each left
+    those of them that it has, from `first` on, `counts` so far; these are -1 and 0 before and afterwards."""
+    n, free = len(numbers), 0
     A = np.zeros((n, n))
+    for number in numbers:
+        for e in range(starts[number], starts[number + 1]):
+            counts[rows[e]] += 1
     for s in range(n):
         for e in range(starts[numbers[s]], starts[numbers[s] + 1]):
             left = rows[e]
-            met[link], before[link], last[left] = s, last[left], link
-            at = link
-            while at >= 0:
+            if first[left] < 0:
+                first[left], free, counts[left] = free, free + counts[left], 0
+            end = first[left] + counts[left]
+            met[end] = s
+            counts[left] += 1
+            for at in range(first[left], end + 1):
                 A[s, met[at]] += 1
-                at = before[at]
-            link += 1
-    for s in range(n):
-        for e in range(starts[numbers[s]], starts[numbers[s] + 1]):
-            last[rows[e]] = -1
-        for t in range(s):
-            A[t, s] = A[s, t]
+    for number in numbers:
+        for e in range(starts[number], starts[number + 1]):
+            first[rows[e]], counts[rows[e]] = -1, 0
     return A
 
 

@@ -182,16 +182,73 @@ def pair_dots(start, stop, indptr, indices, P, Q, out):
 def gather_rows(start, stop, indptr, indices, values, X, out):
     """out[i] = sum over the pairs e = (i, j) of values[e] x_j: the sparse-dense product."""
     for i in range(start, stop):
-        row, e, end = out[i], indptr[i], indptr[i + 1]
-        row[:] = 0
-        while e + 4 <= end:  # four pairs at a time: the row is read and written once for all of them
-            x0, x1, x2, x3 = X[indices[e]], X[indices[e + 1]], X[indices[e + 2]], X[indices[e + 3]]
-            v0, v1, v2, v3 = values[e], values[e + 1], values[e + 2], values[e + 3]
-            for c in range(len(row)):
-                row[c] += v0 * x0[c] + v1 * x1[c] + v2 * x2[c] + v3 * x3[c]
-            e += 4
-        while e < end:
-            x, v = X[indices[e]], values[e]
-            for c in range(len(row)):
-                row[c] += v * x[c]
-            e += 1
+        gather_row(indices[indptr[i] : indptr[i + 1]], values[indptr[i] : indptr[i + 1]], X, out[i])
+
+
+@compiled
+def gather_row(indices, values, X, row):
+    """row = sum over e of values[e] X[indices[e]]."""
+    e, end, number = 0, len(indices), X.dtype.type
+    row[:] = 0
+    while e + 4 <= end:  # four pairs at a time: the row is read and written once for all of them
+        x0, x1, x2, x3 = X[indices[e]], X[indices[e + 1]], X[indices[e + 2]], X[indices[e + 3]]
+        v0, v1, v2, v3 = number(values[e]), number(values[e + 1]), number(values[e + 2]), number(values[e + 3])
+        for c in range(len(row)):
+            row[c] += v0 * x0[c] + v1 * x1[c] + v2 * x2[c] + v3 * x3[c]
+        e += 4
+    while e < end:
+        x, v = X[indices[e]], number(values[e])
+        for c in range(len(row)):
+            row[c] += v * x[c]
+        e += 1
+
+
+@cached_njit(nogil=True, fastmath={"reassoc", "nsz", "arcp", "contract"}, error_model="numpy")  # infinities occur
+def softmax_rows(
+    start, stop, indptr, indices, inverse, X, Y, weights, counts, offsets, shares, sums, top, log_masses, losses, slope
+):
+    """Slopes of rows x: scale (sums of the others + sum of v_j y_j) - sum of w_j y_j, over the pairs of x in the second
+    and third sum, with v_j = exp(x.y_j / t + offset_j + log count_j), 0 for all without `counts`.
+
+    scale is the row's share; with `losses`, which are written with `log_masses`, its share of the mass. The others'
+    `sums` (n, k + 1), whose last column is their mass, are divided by exp(top). A row y_j is read from memory once.
+    """
+    number, step, longest = X.dtype.type, X.dtype.type(inverse), 0
+    for i in range(start, stop):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    v = np.zeros(longest, X.dtype)
+    for i in range(start, stop):
+        x, row, first, n = X[i], slope[i], indptr[i], indptr[i + 1] - indptr[i]
+        scale, highest, expected, mass = shares[i], top[i], number(0), number(0)
+        counted = n if len(counts) and scale > 0 else 0
+        for e in range(counted):
+            if counts[first + e] > -np.inf:
+                y, dot = Y[indices[first + e]], number(0)
+                for c in range(len(x)):
+                    dot += x[c] * y[c]
+                v[e] = dot
+                if len(losses):
+                    highest = max(highest, number(step * dot + offsets[indices[first + e]] + counts[first + e]))
+        for e in range(counted):
+            dot, v[e] = v[e], 0
+            if counts[first + e] > -np.inf:
+                v[e] = np.exp(number(step * dot + offsets[indices[first + e]] + counts[first + e] - highest))
+                mass += v[e]
+                expected += v[e] * dot
+        lift = np.exp(top[i] - highest)
+        mass += lift * sums[i, len(x)]
+        if len(losses):
+            scale = scale / mass if mass > 0 else number(0)
+        v[counted:n] = 0
+        for e in range(n):
+            v[e] = scale * v[e] - weights[first + e]
+        gather_row(indices[first : first + n], v, Y, row)
+        if len(losses):
+            dot = number(0)
+            for c in range(len(x)):
+                dot += x[c] * row[c]
+            log_masses[i] = np.log(mass) + highest if mass > 0 else np.inf
+            losses[i] = (shares[i] * log_masses[i] if mass > 0 else 0) - step * (scale * expected - dot)
+        if scale > 0:
+            for c in range(len(x)):
+                row[c] += scale * lift * sums[i, c]

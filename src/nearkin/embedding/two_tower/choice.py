@@ -281,7 +281,7 @@ class _LossChoice:
         cooled = self._ladder(
             DEFAULTS.temperatures,
             lambda temperature, fits: self._on_cosines(
-                1, CosineSoftmax(temperature=temperature), fits[-1].tables if fits else (P[:, :-1], Q[:, :-1]),
+                1, CosineSoftmax(temperature=temperature), fits[-1].tables if fits else (P, Q),
                 DEFAULTS.sweeps, n_sampled=OF_COSINES.first_sampled,
             ),
         )  # fmt: skip

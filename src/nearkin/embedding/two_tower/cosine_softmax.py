@@ -12,10 +12,11 @@ from torch import Tensor
 from torch.nn.functional import normalize, pad
 
 from nearkin._check import check_real
+from nearkin._compile import cached_njit
 from nearkin._pairs import MatrixLike
 from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.loss import check_embedding, vector
-from nearkin.embedding.all_pairs.products import PairProducts, observed_pairs
+from nearkin.embedding.all_pairs.products import PairProducts, by_blocks, observed_pairs, softmax_rows
 from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.als import History, Known, matrix_of
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, popularity_costs
@@ -87,12 +88,11 @@ class SoftmaxLoss:
         self.b: Tensor = vector(1.0 if b is None else b, "b", n)
         self.bias: Tensor = vector(0.0 if bias is None else bias, "bias", n, low=None)
         self.masses: Tensor = self.b * self.bias.exp()  # (n,) the weights of the rights in the sums, bias included
-        places = sp.csr_matrix((np.ones(nnz, bool), self.pairs.indices, self.pairs.indptr), self.pairs.shape)
-        self.places: tuple[sp.csr_matrix, sp.csr_matrix] = places, sp.csr_matrix(places.T)  # by users, and by items
-        self.rows: Tensor = torch.repeat_interleave(torch.from_numpy(np.diff(self.pairs.indptr)))
-        self.own: Tensor = vector(1.0 if counts is None else counts, "counts", nnz).log()
-        self.counted: bool = bool((self.own > -torch.inf).any())
-        self.own += (self.b.log() + self.bias)[torch.from_numpy(self.pairs.indices)]  # less p_i.q_j / t, the exponents
+        own, order = vector(1.0 if counts is None else counts, "counts", nnz).log(), self.pairs.order
+        own = own if (own > -torch.inf).any() else own[:0]  # empty if no pair counts
+        in_order = self.weights[order], own[order] if len(own) else own
+        # weights and logarithms of counts of the pairs, by users and by items
+        self.own: tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]] = (self.weights, own), in_order
         ones = torch.ones(max(self.pairs.shape), 1, dtype=torch.float64)
         self.left_weights: Tensor = self.pairs.times_right(self.weights, ones[:n])[:, 0]
         self.right_weights: Tensor = self.pairs.times_left(self.weights, ones[: self.pairs.shape[0]])[:, 0]
@@ -114,33 +114,23 @@ class SoftmaxLoss:
         """The slope and the masses of the users; `sample` are some of `rights`, default all of them."""
         self._check(P, Q)
         among, log_counts = _whole(self.rights) if sample is None else sample
-        offsets = (self.b[among].log() + self.bias[among] + log_counts).to(P)
-        others = summed(P, Q[among], self.temperature, offsets, self.places[0][:, among.numpy()], shifted=True)
-        rows, weights = self.rows.to(P.device), self.weights.to(P)
-        dots = self.pairs.dots(P, Q).div_(self.temperature)
-        own = dots + self.own.to(P)
-        top = others.top.scatter_reduce(0, rows, own, "amax")
-        sums, own = others.sums.mul_((others.top - top).exp_()[:, None]), own.sub_(top[rows]).exp_()
-        masses = sums[:, -1].index_add(0, rows, own)
-        log_masses = torch.where(masses > 0, masses.log() + top, torch.inf)
-        scale = torch.where(masses > 0, self.left_weights.to(P) / masses, 0)
-        slope = self.pairs.times_right(own.mul_(scale[rows]).sub_(weights), Q).add_(sums[:, :-1].mul_(scale[:, None]))
-        value = (self.left_weights.to(P) * log_masses.where(masses > 0, 0)).sum(dtype=torch.float64)
-        value -= (weights * dots).sum(dtype=torch.float64) + self.right_weights @ self.bias
-        return LeftSlope(slope, log_masses, float(value))
+        places, offsets = (self.pairs.indptr, self.pairs.indices), (self.b.log() + self.bias).to(P)
+        weights = offsets[among] + log_counts.to(P)
+        others = summed(P, Q[among], self.temperature, weights, places, among, shifted=True)
+        log_masses, losses = torch.empty_like(others.top), torch.empty_like(others.top)
+        known = *self.own[0], offsets, self.left_weights.to(P), *others, log_masses, losses
+        slope = _with_own(places, P, Q, self.temperature, *known)
+        return LeftSlope(slope, log_masses, float(losses.sum(dtype=torch.float64) - self.right_weights @ self.bias))
 
     def right(self, P: Tensor, Q: Tensor, log_masses: Tensor, sample: Sample | None = None) -> Tensor:
         """(n, k) temperature * dL/dQ; `sample` are some of `lefts`, default all of them."""
         self._check(P, Q)
         among, log_counts = _whole(self.lefts) if sample is None else sample
-        shares, values = self.left_weights.log().to(P) - log_masses, -self.weights.to(P)
-        if self.counted:
-            own = self.pairs.dots(P, Q).div_(self.temperature).add_(self.own.to(P))
-            values += own.add_(shares[self.rows.to(P.device)]).exp_()
-        slope, shares = self.pairs.times_left(values, P), shares[among] + log_counts.to(P)
-        push = summed(Q, P[among], self.temperature, shares, self.places[1][:, among.numpy()]).sums[:, :-1]
-        masses = self.masses.to(P)[:, None]
-        return slope.add_(torch.where(masses > 0, push.mul_(masses), 0))  # a right outside all sums may overflow
+        places = self.pairs.columns.indptr, self.pairs.columns.rows
+        shares, none = self.left_weights.log().to(P) - log_masses, P.new_empty(0)
+        others = summed(Q, P[among], self.temperature, shares[among] + log_counts.to(P), places, among)
+        known = *self.own[1], shares, self.masses.to(P), *others, none, none
+        return _with_own(places, Q, P, self.temperature, *known)
 
     def _check(self, P: Tensor, Q: Tensor) -> None:
         check_embedding(P, "P", self.pairs.shape[0], None)
@@ -176,35 +166,51 @@ class Sums(NamedTuple):
 
 
 def summed(
-    X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor, outside: sp.csr_matrix, shifted: bool = False
+    X: Tensor,
+    Y: Tensor,
+    temperature: float,
+    log_weights: Tensor,
+    outside: tuple[np.ndarray, np.ndarray],
+    among: Tensor,
+    shifted: bool = False,
 ) -> Sums:
-    """The sums without the pairs (x, y) stored in `outside`; top is 0, or if `shifted` at least the largest exponent:
-    one bound for all rows where no product can underflow below it. One more column in both products adds the weights
-    and sums the mass: a fifth of the time."""
-    top, sums = X.new_zeros(len(X), 1), X.new_empty(len(X), X.shape[1] + 1)
+    """The sums without the pairs `outside`, their indptr and indices, of which the rows Y are those `among`. top is 0,
+    or if `shifted` at least the largest exponent: one bound for all rows where no product can underflow below it. One
+    more column in both products adds the weights and sums the mass: a fifth of the time."""
+    top, sums = X.new_zeros(len(X)), X.new_empty(len(X), X.shape[1] + 1)
     reach = float(X.norm(dim=1).amax() * Y.norm(dim=1).amax()) / temperature if shifted else 0.0
     bounded = reach <= 1 / LOWEST
     if shifted and bounded:
         top += (log_weights.amax() + reach).clamp(min=torch.finfo(X.dtype).min)
         log_weights = log_weights - top[0]
     right, target = torch.cat([Y / temperature, log_weights[:, None]], 1).T, pad(Y, (0, 1), value=1.0)
-    hidden = torch.from_numpy(_numbers(outside))
+    column = np.full(1 + max(int(outside[1].max(initial=0)), int(among.max())), -1)
+    column[among.numpy()] = np.arange(len(among))
     for at in range(0, len(X), BLOCK):
         rows = slice(at, at + BLOCK)
         S = pad(X[rows], (0, 1), value=1.0) @ right
-        ends = outside.indptr[[at, min(at + BLOCK, len(X))]]
-        S.view(-1).index_fill_(0, (hidden[slice(*ends)] - at * len(Y)).to(S.device), -torch.inf)
+        hide(*outside, column, at, S.numpy())
         if not bounded:
-            top[rows] = S.amax(1, keepdim=True).clamp(min=torch.finfo(S.dtype).min)
-            S -= top[rows]
+            top[rows] = S.amax(1).clamp(min=torch.finfo(S.dtype).min)
+            S -= top[rows, None]
         torch.mm(S.exp_(), target, out=sums[rows])
-    return Sums(sums, top[:, 0])
+    return Sums(sums, top)
 
 
-def _numbers(matrix: sp.csr_matrix) -> np.ndarray:
-    """i n + j of the stored entries (i, j)."""
-    entries = matrix.tocoo()
-    return entries.row.astype(np.int64) * entries.shape[1] + entries.col  # pyright: ignore[reportOptionalSubscript]
+@cached_njit(nogil=True)
+def hide(indptr, indices, column, first, S):
+    """Set the scores S (b, s) of the pairs of the rows from `first` to -inf in their columns, -1 for none."""
+    for row in range(len(S)):
+        for e in range(indptr[first + row], indptr[first + row + 1]):
+            if column[indices[e]] >= 0:
+                S[row, column[indices[e]]] = -np.inf
+
+
+def _with_own(at: tuple[np.ndarray, np.ndarray], X: Tensor, Y: Tensor, temperature: float, *known: Tensor) -> Tensor:
+    """(n, k) the slopes of rows X whose pairs with rows Y are at these places, by `softmax_rows`."""
+    slope = torch.empty(X.shape, dtype=X.dtype)
+    by_blocks(softmax_rows, *at, 1 / temperature, *(x.contiguous().numpy() for x in (X, Y, *known, slope)))
+    return slope
 
 
 # ---- the loss of a table of pairs ----------------------------------------------------------------------------------
@@ -302,6 +308,12 @@ class CosineSoftmax(BaseEstimator):
         return self.bias_power * (np.log(np.maximum(degrees, 1)) - known.mean())
 
 
+def _numbers(matrix: sp.csr_matrix) -> np.ndarray:
+    """i n + j of the stored entries (i, j)."""
+    entries = matrix.tocoo()
+    return entries.row.astype(np.int64) * entries.shape[1] + entries.col  # pyright: ignore[reportOptionalSubscript]
+
+
 def with_imputed(labels: sp.csr_matrix, lists: np.ndarray, share: float) -> sp.csr_matrix:
     """(m, n) labels whose rows keep their sums, a share of each on its list (d,) of columns, best first, -1 for none.
 
@@ -374,20 +386,21 @@ class SphereSweeps(AbstractSolver):
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         softmax, start = cast(CosineSoftmax, loss).softmax_loss(pair.objective), pair.tables()
-        if softmax.bias.any():
-            if start[0].shape[1] < 2:
-                raise ValueError("n_components is 1, which a bias takes alone; it must be at least 2, or bias_power=0")
-            start = start[0][:, :-1], start[1][:, :-1]
+        if softmax.bias.any() and start[0].shape[1] < 2:
+            raise ValueError("n_components is 1, which a bias takes alone; it must be at least 2, or bias_power=0")
         return self.sweep_from(softmax, *start, pair.generator)
 
     def sweep_from(self, loss: SoftmaxLoss, P: Tensor, Q: Tensor, generator: torch.Generator) -> Self:
-        """Begin from tables P (m, k) and Q (n, k), which are copied."""
+        """Begin from tables P (m, k) and Q (n, k), which are copied; of a loss with a bias, which takes it in
+        `embeddings`, the last column is 0: rows of 63 numbers take as long as 80."""
         self.loss: SoftmaxLoss = loss
         self.generator: torch.Generator = generator
         self.done: Tensor = torch.tensor(0)
         weights = loss.left_weights, loss.right_weights
         self.shares: tuple[Tensor, ...] = tuple(torch.where(w > 0, 1 / w, 0).to(P)[:, None] for w in weights)
         self.P, self.Q = (torch.where(s > 0, X, 0) for X, s in zip((P, Q), self.shares, strict=True))
+        if loss.bias.any():
+            self.P[:, -1:], self.Q[:, -1:] = 0, 0
         self.left_move: Tensor = torch.zeros_like(P)
         self.right_move: Tensor = torch.zeros_like(Q)
         self.left_sum: Tensor = torch.zeros_like(P)  # over the last quarter of the sweeps
@@ -414,14 +427,14 @@ class SphereSweeps(AbstractSolver):
         return None if n is None else sampled(rows, weights[rows], n, self.generator)
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
-        """Both tables, whose products are temperature times the scores: a bias of the items takes one more column."""
+        """Both tables, whose products are temperature times the scores: a bias of the items takes the last column."""
         P, Q = self.P, self.Q
         if self._averaging():
             P, Q = normalize(self.left_sum), normalize(self.right_sum)
         if not self.loss.bias.any():
             return P, Q
         bias = (self.loss.temperature * self.loss.bias).to(Q)[:, None]
-        return torch.cat([P, torch.ones_like(P[:, :1])], 1), torch.cat([Q, bias], 1)
+        return torch.cat([P[:, :-1], torch.ones_like(P[:, :1])], 1), torch.cat([Q[:, :-1], bias], 1)
 
     def _averaging(self) -> bool:
         return int(self.done) > 0.75 * (self.max_iter or 1)
@@ -476,10 +489,10 @@ def fold_in_softmax(
         scale = torch.from_numpy(scale).to(Q)[:, None]  # b_j exp(c_j) / w_j
         masses = of_fit.left(cosines, Q).log_masses[of_fit.lefts]
         shares = (of_fit.left_weights[of_fit.lefts].log() - masses).to(cosines)
-        Y, own = cosines[of_fit.lefts], pairs[:, of_fit.lefts.numpy()]
+        Y, own = cosines[of_fit.lefts], (pairs.indptr, pairs.indices)
 
         def push(X: Tensor) -> Tensor:  # the sum of the lefts that expect rows x
-            return summed(X, Y, of_fit.temperature, shares, own).sums[:, :-1].mul_(scale)
+            return summed(X, Y, of_fit.temperature, shares, own, of_fit.lefts).sums[:, :-1].mul_(scale)
 
         X = _still(pairs, share, cosines, push)
     return np.column_stack([X.numpy(), last.astype(np.float32)]) if of_fit.bias.any() else X.numpy()
@@ -522,10 +535,10 @@ def _histories(
 def _expected_right(pairs: sp.csr_matrix, of_fit: SoftmaxLoss, cosines: Tensor) -> Callable[[Tensor], Tensor]:
     """The mean (b, k) of the rights outside these histories that a softmax expects at rows X (b, k)."""
     offsets = (of_fit.b[of_fit.rights].log() + of_fit.bias[of_fit.rights]).to(cosines)
-    Y, own = cosines[of_fit.rights], pairs[:, of_fit.rights.numpy()]
+    Y, own = cosines[of_fit.rights], (pairs.indptr, pairs.indices)
 
     def mean(X: Tensor) -> Tensor:
-        sums = summed(X, Y, of_fit.temperature, offsets, own, shifted=True).sums
+        sums = summed(X, Y, of_fit.temperature, offsets, own, of_fit.rights, shifted=True).sums
         return sums[:, :-1] / sums[:, -1:].where(sums[:, -1:] > 0, 1)
 
     return mean
