@@ -23,11 +23,10 @@ def check(scores: np.ndarray, numbers: np.ndarray, wanted: np.ndarray) -> None:
         np.testing.assert_allclose(scores[row, : len(kept)], order, rtol=1e-5)
 
 
-@each("exclude_seen", [True, False])
-def test_popularity_counts_pairs(exclude_seen: bool) -> None:
+def test_popularity_counts_pairs() -> None:
     wanted = np.tile(X.sum(0), (40, 1))
-    wanted[(X > 0) & exclude_seen] = -np.inf
-    check(*popularity(PAIRS, 8, exclude_seen=exclude_seen), wanted)
+    wanted[X > 0] = -np.inf
+    check(*popularity(PAIRS, 8), wanted)
 
 
 @each("n_neighbours", [5, 30])
@@ -47,9 +46,8 @@ def test_item_knn_adds_up_cosines(n_neighbours: int) -> None:
         assert np.nanmean(np.isclose(scores[:, 0], wanted.max(1), rtol=1e-4)) > 0.9
 
 
-@each("exclude_seen", [True, False])
 @each("n_neighbours", [4, 29])
-def test_sparse_ease_regresses_every_right_on_its_neighbours(n_neighbours: int, exclude_seen: bool) -> None:
+def test_sparse_ease_regresses_every_right_on_its_neighbours(n_neighbours: int) -> None:
     G = X.T @ X
     cosines = G / np.sqrt(np.maximum(np.outer(X.sum(0), X.sum(0)), 1e-9))
     np.fill_diagonal(cosines, 0)
@@ -62,15 +60,13 @@ def test_sparse_ease_regresses_every_right_on_its_neighbours(n_neighbours: int, 
         near = np.flatnonzero(kept[j])
         B[near, j] = np.linalg.solve(G[np.ix_(near, near)] + 5.0 * np.eye(len(near)), G[near, j])
     wanted = X @ B
-    wanted[((X > 0) & exclude_seen) | (wanted <= 0)] = -np.inf
-    found = sparse_ease(PAIRS, 8, n_neighbours=n_neighbours, ridge=5.0, exclude_seen=exclude_seen)
-    check(*found, wanted)
+    wanted[(X > 0) | (wanted <= 0)] = -np.inf
+    check(*sparse_ease(PAIRS, 8, n_neighbours=n_neighbours, ridge=5.0), wanted)
 
 
 def test_rights_without_neighbours_have_no_score() -> None:
     pairs = nk.Interactions.from_pairs([0, 1, 1, 2], [0, 1, 2, 3])
     assert sparse_ease(pairs, 2)[1].tolist() == [[-1, -1], [-1, -1], [-1, -1]]
-    assert sorted(sparse_ease(pairs, 2, exclude_seen=False)[1][1]) == [1, 2]
 
 
 def test_a_ridge_too_small_for_equal_rights_is_refused() -> None:

@@ -540,7 +540,6 @@ def planted_interactions(
     rank: int = 8,
     pairs_per_row: int = 20,
     n_features: int = 16,
-    sharpness: float = 4.0,
     random_state: Seed = None,
 ) -> PlantedInteractions:
     """Draw pairs from planted affinities that are nonlinear in the features of both sides.
@@ -554,7 +553,6 @@ def planted_interactions(
     rank: columns of the hidden vectors.
     pairs_per_row: distinct items of each row, drawn with probabilities softmax(affinities), by the Gumbel trick.
     n_features: columns of the features.
-    sharpness: scale of the affinities.
     random_state: seed, NumPy generator or RandomState.
 
     Returns
@@ -563,7 +561,7 @@ def planted_interactions(
 
     Raises
     ------
-    ValueError: a number below 1, pairs_per_row above n, a negative sharpness.
+    ValueError: a number below 1, pairs_per_row above n.
 
     Examples
     --------
@@ -572,13 +570,12 @@ def planted_interactions(
     """
     m, n = check_integer(m, "m", low=1), check_integer(n, "n", low=1)
     pairs_per_row = check_integer(pairs_per_row, "pairs_per_row", low=1, high=n)
-    sharpness = check_real(sharpness, "sharpness", low=0)
     rng = numpy_generator(random_state)
     left_features = rng.standard_normal((m, n_features), dtype=np.float32)
     right_features = rng.standard_normal((n, n_features), dtype=np.float32)
     maps = rng.standard_normal((2, n_features, rank)) * (2 / np.sqrt(n_features))
     hidden_left, hidden_right = np.tanh(left_features @ maps[0]), np.tanh(right_features @ maps[1])
-    affinities = sharpness * hidden_left @ hidden_right.T / np.sqrt(rank) + 0.5 * rng.standard_normal(n)
+    affinities = 4.0 * hidden_left @ hidden_right.T / np.sqrt(rank) + 0.5 * rng.standard_normal(n)
     keys = affinities + rng.gumbel(size=(m, n))
     chosen = np.argpartition(-keys, pairs_per_row - 1, axis=1)[:, :pairs_per_row]
     interactions = Interactions.from_pairs(

@@ -11,16 +11,14 @@ from nearkin.metrics.ranking import recommend
 from nearkin.records import Interactions
 
 
-def popularity(
-    interactions: Interactions, k: int = 100, *, exclude_seen: bool = True, random_state: Seed = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """The k items with most pairs, for each user; equal counts are in random order, by the seed.
+def popularity(interactions: Interactions, k: int = 100, *, random_state: Seed = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The k items with most pairs that a user has not seen, for each user; equal counts are in random order, by the
+    seed.
 
     Parameters
     ----------
     interactions: `Interactions` (m, n).
     k: items for each user.
-    exclude_seen: leave out the items that the user has.
     random_state: seed of the order of ties.
 
     Returns
@@ -36,15 +34,15 @@ def popularity(
     Examples
     --------
     >>> pairs = nk.Interactions.from_pairs([0, 0, 1, 1, 2], [0, 1, 0, 1, 0])
-    >>> nk.embedding.popularity(pairs, k=1, exclude_seen=False)[1].tolist()
-    [[0], [0], [0]]
+    >>> nk.embedding.popularity(pairs, k=1)[1].tolist()  # only the third user has an item left
+    [[-1], [-1], [1]]
     """
-    _check_arguments(interactions, exclude_seen)
+    check_instance(interactions, "interactions", Interactions)
     m, n = interactions.shape
     counts = np.bincount(interactions.indices, minlength=n).astype(np.float32)
     ranks = np.empty((n, 1), np.float32)
     ranks[np.lexsort((numpy_generator(random_state).random(n), -counts)), 0] = -np.arange(n)
-    numbers = recommend(np.ones((m, 1), np.float32), ranks, k, seen=interactions if exclude_seen else None)[1]
+    numbers = recommend(np.ones((m, 1), np.float32), ranks, k, seen=interactions)[1]
     return np.where(numbers >= 0, counts[numbers], np.float32(-np.inf)), numbers
 
 
@@ -53,7 +51,6 @@ def item_knn(
     k: int = 100,
     *,
     n_neighbours: int = 100,
-    exclude_seen: bool = True,
     random_state: Seed = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k items most similar to a user's history.
@@ -63,7 +60,7 @@ def item_knn(
 
     Parameters
     ----------
-    interactions, k, exclude_seen, random_state: as in `popularity`.
+    interactions, k, random_state: as in `popularity`.
     n_neighbours: largest cosines with others that each item keeps.
 
     Returns
@@ -85,10 +82,9 @@ def item_knn(
     >>> nk.embedding.item_knn(pairs, k=1)[1].tolist()  # the third user took item 0 only
     [[-1], [-1], [1]]
     """
-    _check_arguments(interactions, exclude_seen)
     pairs, order = _shuffled(interactions, random_state)
     cosines = _item_cosines(pairs, check_integer(n_neighbours, "n_neighbours", low=1))
-    return _lists(pairs, cosines, k, exclude_seen, order)
+    return _lists(pairs, cosines, k, order)
 
 
 def sparse_ease(
@@ -97,7 +93,6 @@ def sparse_ease(
     *,
     n_neighbours: int = 100,
     ridge: float = 30.0,
-    exclude_seen: bool = True,
     random_state: Seed = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k items that ridge regressions on a history predict most.
@@ -109,7 +104,7 @@ def sparse_ease(
 
     Parameters
     ----------
-    interactions, k, exclude_seen, random_state: as in `popularity`.
+    interactions, k, random_state: as in `popularity`.
     n_neighbours: items of each regression.
     ridge: strength of its penalty.
 
@@ -131,36 +126,28 @@ def sparse_ease(
     >>> nk.embedding.sparse_ease(pairs, k=5)[1].shape
     (40, 5)
     """
-    _check_arguments(interactions, exclude_seen)
     pairs, order = _shuffled(interactions, random_state)
     near = _item_cosines(pairs, check_integer(n_neighbours, "n_neighbours", low=1))
     near.sort_indices()
     weights = _regress(near, pairs, check_real(ridge, "ridge", above=0))
     into = sp.csr_matrix((weights, near.indices, near.indptr), near.shape)  # row j: the weights that rank j
-    return _lists(pairs, sp.csr_matrix(into.T), k, exclude_seen, order)
-
-
-def _check_arguments(interactions: Interactions, exclude_seen: bool) -> None:
-    check_instance(interactions, "interactions", Interactions)
-    check_instance(exclude_seen, "exclude_seen", bool, np.bool_)
+    return _lists(pairs, sp.csr_matrix(into.T), k, order)
 
 
 def _shuffled(interactions: Interactions, random_state: Seed) -> tuple[Interactions, np.ndarray]:
     """The pairs with rights in random order, and that order (n,): of equal scores the lowest number comes first."""
-    m, n = interactions.shape
+    m, n = check_instance(interactions, "interactions", Interactions).shape
     order = numpy_generator(random_state).permutation(n)
     numbers = np.argsort(order)[interactions.indices]
     return Interactions.from_pairs(interactions.rows, numbers, left_ids=np.arange(m), right_ids=np.arange(n)), order
 
 
-def _lists(
-    pairs: Interactions, similar: sp.csr_matrix, k: int, exclude: bool, order: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest sums over the history h of similar_hj, for each left entity; right j has the number order[j]."""
+def _lists(pairs: Interactions, similar: sp.csr_matrix, k: int, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each left entity the k largest sums over its history h of similar_hj, j outside it; right j is order[j]."""
     k = check_integer(k, "k", low=1)
     scores, found = np.full((pairs.shape[0], k), -np.inf, np.float32), np.full((pairs.shape[0], k), -1)
     entries = similar.indptr, similar.indices, similar.data.astype(np.float32)
-    best_of_history(pairs.indptr, pairs.indices, *entries, exclude, scores, found)
+    best_of_history(pairs.indptr, pairs.indices, *entries, True, scores, found)
     return scores, np.where(found >= 0, order[found], -1)
 
 
@@ -240,20 +227,13 @@ def _block(numbers, starts, rows, counts, first, met):
 
 def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matrix:
     """(n, n) the largest cosines of each right's column with the others'."""
-    n = interactions.shape[1]
-    rows = _ones(interactions)
-    columns = rows.T.tocsr()
+    n, columns = interactions.shape[1], interactions.columns
     lengths = np.sqrt(np.maximum(np.diff(columns.indptr), 1)).astype(np.float32)
     # a right's "history" is its lefts, each of which leads to the rights that it has
     sums, others = np.full((n, n_neighbours + 1), -np.inf, np.float32), np.full((n, n_neighbours + 1), -1)
-    values = 1 / lengths[rows.indices]
-    best_of_history(columns.indptr, columns.indices, rows.indptr, rows.indices, values, False, sums, others)
+    rows = interactions.indptr, interactions.indices, 1 / lengths[interactions.indices]
+    best_of_history(columns.indptr, columns.rows, *rows, False, sums, others)
     kept = (others >= 0) & (others != np.arange(n)[:, None])
     kept &= np.cumsum(kept, axis=1) <= n_neighbours  # the right itself is last or missing among equal columns
     right, place = np.nonzero(kept)
     return sp.csr_matrix((sums[right, place] / lengths[right], (right, others[right, place])), (n, n))
-
-
-def _ones(interactions: Interactions) -> sp.csr_matrix:
-    values = np.ones(len(interactions), np.float32)
-    return sp.csr_matrix((values, interactions.indices, interactions.indptr), shape=interactions.shape)
