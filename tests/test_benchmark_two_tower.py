@@ -27,6 +27,7 @@ from benchmarks.two_tower.rivals import (
 )
 from benchmarks.two_tower.sampled import SampledBCE
 from nearkin.embedding import Adam, AllPairs
+from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.in_batch_softmax import PairBatch
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair
 from tests.covering import each
@@ -65,7 +66,7 @@ def test_the_sparse_ease_is_ease_where_every_right_is_a_neighbour(rng: np.random
     X = rng.random((60, 12)) < 0.5
     assert ((X.T.astype(int) @ X) > 0).all()
     pairs = nk.Interactions.from_pairs(*X.nonzero())
-    sparse, dense = nk.embedding.sparse_ease(pairs, 3, ridge=10.0)[1], ease(pairs, 3, 10.0)
+    sparse, dense = sparse_ease(pairs, 3, ridge=10.0)[1], ease(pairs, 3, 10.0)
     found = sparse >= 0  # a score below 0 is no recommendation
     np.testing.assert_array_equal(sparse[found], dense[found])
     assert found.mean() > 0.9

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.harness import median_ms
 from benchmarks.jobs import Job, command
-from nearkin.linalg import rotate_rows
+from nearkin.linalg.givens import rotate_rows
 from nearkin.orthogonal import greedy_matching, random_matching
 
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import nearkin as nk
 from benchmarks.two_tower.rivals import few_users
 from nearkin.data import Parts
-from nearkin.embedding import sparse_ease
+from nearkin.embedding.baselines import sparse_ease
 from nearkin.records import Interactions
 
 MOST = 5000  # rights whose (n, n) matrix EASE inverts

@@ -115,7 +115,7 @@ if hasattr(os, "register_at_fork"):  # Windows has no forks
 def handled(number: int, handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
     """While the block runs in the main thread, the only one that may set handlers, `handler` gets this signal."""
     before = signal.getsignal(number)
-    if not _in_main_thread() or before is None:  # None: not set by Python
+    if threading.current_thread() is not threading.main_thread() or before is None:  # None: not set by Python
         yield
         return
     signal.signal(number, handler)
@@ -154,7 +154,3 @@ def interrupts_in_finalizers() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
-
-
-def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
-from nearkin.embedding import item_knn, popularity, sparse_ease
-from nearkin.embedding.baselines import _item_cosines, _shuffled
+from nearkin.embedding import item_knn, popularity
+from nearkin.embedding.baselines import _item_cosines, _shuffled, sparse_ease
 from tests.covering import each
 
 PAIRS = nk.Interactions.from_matrix(sp.random(40, 30, density=0.2, random_state=0, format="csr"))

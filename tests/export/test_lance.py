@@ -7,7 +7,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.export import RecallTooLowError, export_index
-from nearkin.export.lance import Lance, LanceTable, open_lance
+from nearkin.export.lance import Lance, LanceTable
 from nearkin.index import Index
 from tests.covering import each
 
@@ -29,7 +29,7 @@ def test_lance_finds_what_the_index_finds(kind, metric, keep, X, Q, request, tmp
     index = Index.build(X, quantizer, metric=metric, keep_vectors=keep)
     record = export_index(index, Lance(tmp_path / "out"))
     assert record["exact_vectors"] == keep
-    table = open_lance(tmp_path / "out")
+    table = LanceTable(tmp_path / "out")
     index.norms = None  # Lance compares rounded rows
     assert agreement(table, index, Q) > 0.93  # ties apart, which the self-check counts
     scores = table.search(Q, 1)[0]
@@ -38,7 +38,7 @@ def test_lance_finds_what_the_index_finds(kind, metric, keep, X, Q, request, tmp
 
 def test_the_codes_are_ours_and_not_lances_own(X, Q, ivf, tmp_path: Path) -> None:
     export_index(Index.build(X[:1000], ivf), Lance(tmp_path / "out"))
-    stats = open_lance(tmp_path / "out").dataset.stats.index_stats("vector_idx")["indices"][0]
+    stats = LanceTable(tmp_path / "out").dataset.stats.index_stats("vector_idx")["indices"][0]
     centroids = np.asarray(stats["centroids"]) if "centroids" in stats else None
     if centroids is not None:
         np.testing.assert_allclose(centroids, ivf.coarse_centroids_ @ ivf.rotation_, rtol=1e-3, atol=1e-3)
@@ -49,7 +49,7 @@ def test_oversampling_ranks_by_the_exact_vectors(X, Q, ivf, tmp_path: Path) -> N
     index = Index.build(X, ivf, keep_vectors=True, n_probe=8)
     export_index(index, Lance(tmp_path / "out"))
     exact = Index.build(X).search(Q, 10)[1]
-    table = open_lance(tmp_path / "out")
+    table = LanceTable(tmp_path / "out")
     coarse, fine = (nk.metrics.recall_k_at_k(table.search(Q, 10, oversample=o)[1], exact, 10) for o in (None, 8))
     assert fine > max(0.95, coarse), (fine, coarse)
 
@@ -61,19 +61,19 @@ def test_four_bits_odd_numbers_of_centroids_and_text_ids(X, Q, tmp_path: Path) -
         index = Index.build(X, quantizer, ids=names, fast_scan=False)
         record = export_index(index, Lance(tmp_path / "out", overwrite=True))
         assert record["recall"] >= 0.95, centroids
-        assert open_lance(tmp_path / "out").search(Q[:1], 1)[1][0, 0].startswith("row ")
+        assert LanceTable(tmp_path / "out").search(Q[:1], 1)[1][0, 0].startswith("row ")
 
 
 def test_a_failed_check_leaves_what_was_there(X, Q, pq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index.build(X[:600], pq)
     export_index(index, Lance(tmp_path / "out"))
-    before = open_lance(tmp_path / "out").search(Q)[1]
+    before = LanceTable(tmp_path / "out").search(Q)[1]
     search = LanceTable.search
     monkeypatch.setattr(LanceTable, "search", lambda self, Q, k: (None, search(self, Q, k)[1] * 0 + 5))
     with pytest.raises(RecallTooLowError, match=r"recall@10 0\.\d+ .*FAILED; nothing was published"):
         export_index(Index.build(X[:500], pq), Lance(tmp_path / "out", overwrite=True))
     monkeypatch.undo()
-    np.testing.assert_array_equal(open_lance(tmp_path / "out").search(Q)[1], before)
+    np.testing.assert_array_equal(LanceTable(tmp_path / "out").search(Q)[1], before)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nearkin.linalg import rotate_columns, rotate_rows
+from nearkin.linalg.givens import rotate_columns, rotate_rows
 from tests.covering import each
 
 each_rotation = each("rotate", [rotate_rows, rotate_columns])

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from nearkin.linalg import rotate_columns, rotate_rows
-from nearkin.linalg.givens import _rotate_torch
+from nearkin.linalg.givens import _rotate_torch, rotate_columns, rotate_rows
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import random_matching
 from tests.covering import each

@@ -223,13 +223,9 @@ def sniff(lines: list[str], where: Locator) -> str:
     most = max(shares, key=lambda mark: shares[mark])
     if shares[most] > 0 and (shares[most] >= 0.5 or not numbers):
         return most
-    if max(map(len, blanks)) > 1 and (numbers or (where.suffix == ".txt" and not any(map(_in_marks, lines)))):
+    if max(map(len, blanks)) > 1 and (numbers or (where.suffix == ".txt" and not any(mark in text for mark in MARKS))):
         return BLANKS
     return "\t" if where.suffix == ".tsv" else ","
-
-
-def _in_marks(line: str) -> bool:
-    return any(mark in line for mark in MARKS)
 
 
 def _width(lines: list[str], mark: str) -> int:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import CustomPairLoss as CustomPairLoss
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
-    from nearkin.embedding.baselines import sparse_ease as sparse_ease
     from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.two_tower.als import ALS as ALS
     from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax as CosineSoftmax

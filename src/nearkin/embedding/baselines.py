@@ -95,36 +95,12 @@ def sparse_ease(
     ridge: float = 30.0,
     random_state: Seed = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k items that ridge regressions on a history predict most.
+    """The k items that ridge regressions on a history predict most, as `item_knn`.
 
     score_ij = sum over the history h of B_hj, where column j of B is the ridge regression of item j's column of pairs
     on those of the `n_neighbours` items N of largest cosine with it, B_Nj = (X_N^T X_N + ridge)^-1 X_N^T x_j: EASE with
-    the weights of all other items held at 0, on the neighbourhoods of fsSLIM. Equal scores and equal cosines are in
-    random order, by the seed.
-
-    Parameters
-    ----------
-    interactions, k, random_state: as in `popularity`.
-    n_neighbours: items of each regression.
-    ridge: strength of its penalty.
-
-    Returns
-    -------
-    scores, numbers: as of `popularity`; -inf and -1 where fewer than k items have a score above 0.
-
-    Raises
-    ------
-    ValueError: n_neighbours below 1, ridge not above 0, and as `popularity`.
-
-    References
-    ----------
-    Steck (2019), Embarrassingly shallow autoencoders for sparse data; Ning & Karypis (2011), SLIM.
-
-    Examples
-    --------
-    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
-    >>> nk.embedding.sparse_ease(pairs, k=5)[1].shape
-    (40, 5)
+    the weights of all other items held at 0 (Steck 2019, Embarrassingly shallow autoencoders for sparse data), on the
+    neighbourhoods of fsSLIM (Ning & Karypis 2011).
     """
     pairs, order = _shuffled(interactions, random_state)
     near = _item_cosines(pairs, check_integer(n_neighbours, "n_neighbours", low=1))

@@ -1,7 +1,7 @@
 """Lance: the index as an IVF-PQ of our rotation, centroids and codebooks, in a folder that object storage can hold.
 
 Lance has no rotation: its table holds rotated vectors and needs rotated queries, `Q @ rotation_`;
-`open_lance(...).search` rotates them. Distances do not change under a rotation.
+`LanceTable(...).search` rotates them. Distances do not change under a rotation.
 """
 
 from collections.abc import Iterator
@@ -173,6 +173,3 @@ def _reader(source: Source, rotation: np.ndarray, callback: Callback) -> Extra:
             yield pa.record_batch([pa.array(batch.ids, kind), vectors], schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
-
-
-open_lance = LanceTable

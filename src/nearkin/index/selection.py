@@ -86,12 +86,8 @@ class Selection:
         """Up to `most` queries (m,) that are allowed the same vectors, of about `answers` together; these vectors, and
         how many to find beyond k."""
         for queries, allowed in self.groups:
-            if not len(self.own):
-                step = min(most, max(1, answers // max(1, k + len(self.shared))))
-                for first in range(0, len(queries), step):
-                    yield queries[first : first + step], allowed, len(self.shared)
-                continue
-            more = len(self.shared) + np.diff(self._limits(queries), axis=0)[0]
+            own = np.diff(np.searchsorted(self.own, [queries * self.n, (queries + 1) * self.n]), axis=0)
+            more = len(self.shared) + own[0]
             order, first = np.argsort(more, kind="stable"), 0
             queries, more = queries[order], more[order]  # one query that drops many rows does not slow others down
             while first < len(queries):
@@ -99,9 +95,6 @@ class Selection:
                 last = min(last, first + max(1, answers // max(1, k + int(more[last - 1]))))
                 yield queries[first:last], allowed, int(more[last - 1])
                 first = last
-
-    def _limits(self, queries: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self.own, [queries * self.n, (queries + 1) * self.n])
 
     def left(self, queries: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int, missing: float) -> Found:
         """The first k answers (m, k) of queries (m,) among scores and positions (m, c), without the vectors that are

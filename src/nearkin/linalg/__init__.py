@@ -7,6 +7,5 @@ from nearkin._lazy import lazily
 
 if TYPE_CHECKING:
     from nearkin.linalg.givens import rotate_columns as rotate_columns
-    from nearkin.linalg.givens import rotate_rows as rotate_rows
 
 lazily(__name__, __file__)

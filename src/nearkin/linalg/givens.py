@@ -55,28 +55,10 @@ def rotate_columns(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
 
 
 def rotate_rows(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
-    """X <- R_{i1,j1}(theta_1) R_{i2,j2}(theta_2) ... X in place, for disjoint pairs; returns X (..., d, k).
+    """X <- R_{i1,j1}(theta_1) R_{i2,j2}(theta_2) ... X (..., d, k) in place, for disjoint pairs, as `rotate_columns`.
 
     Rows lie in order in memory, so this is several times faster than columns; a column update of a matrix kept
     transposed is a row update with the angles' signs turned.
-
-    Parameters
-    ----------
-    X, pairs, theta: as in `rotate_columns`, pairs disjoint; X is (..., d, k).
-
-    Returns
-    -------
-    X: the given array or tensor.
-
-    Raises
-    ------
-    ValueError, TypeError: as in `rotate_columns`; pairs that overlap.
-
-    Examples
-    --------
-    >>> nk.linalg.rotate_rows(np.eye(2), [[0, 1]], [np.pi / 2]).round(6)
-    array([[ 0., -1.],
-           [ 1.,  0.]])
     """
     return _rotate(X, pairs, theta, axis=-2)
 

@@ -242,8 +242,9 @@ def turn_rows(
 
     Omega = read(M) if known is None else known[0]
     raw = Omega if group.get("betas") is None else read(G)
-    if exact:
-        Omega = _circle_minimum(Omega.flatten(), (rows * G.view(rows.shape)).sum(1), components).view(b, -1)
+    if exact:  # theta minimises cos(theta) (a_i + a_j) - sin(theta) Omega_ij, a = diag(X G^T)
+        along = (rows * G.view(rows.shape)).sum(1)[components].sum(1)
+        Omega = torch.atan2(Omega, -along.view(b, -1))
     length = step_length(list(raw), group, state)
     if isinstance(length, Tensor):
         length = length.view(b, 1, *ones)
@@ -253,9 +254,3 @@ def turn_rows(
     for parts, part in zip(components.unbind(1), turns.unbind(1), strict=True):
         for moved in (X,) if M is G else (X, M):
             turn(moved.view(rows.shape), parts.flatten(0, 1), part.flatten(0, 1))
-
-
-def _circle_minimum(omega: Tensor, inner: Tensor, pairs: Tensor) -> Tensor:
-    """Return theta that minimise cos(theta) (a_i + a_j) - sin(theta) Omega_ij, `inner` (d,) being the a."""
-    cosine = inner[pairs[:, 0]] + inner[pairs[:, 1]]
-    return torch.atan2(omega, -cosine)

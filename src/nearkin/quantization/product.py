@@ -207,7 +207,9 @@ class ProductQuantizer(ReconstructingTransformer):
         if first:
             self.fit(X, y)
         rows, group = self._usual_residuals(X, warn=not first)
-        self._running, rotation = self._running or self._start_running(), self._square_rotation()
+        self._running, rotation = self._running or self._start_running(), self.rotation_
+        if rotation.shape[0] < rotation.shape[1]:  # rows for padded columns
+            rotation = np.vstack([rotation, null_space(rotation).T])
         self._running.absorb(rows, rotation, self.codebooks_, group)
         if not first:
             self.codebooks_: np.ndarray
@@ -328,11 +330,6 @@ class ProductQuantizer(ReconstructingTransformer):
         if self.coarse_centroids_ is not None:
             X = CoarseQuantizer(self.coarse_centroids_).residuals(X)
         return np.pad(X, ((0, 0), (0, self._padding))), shard.group
-
-    def _square_rotation(self) -> np.ndarray:
-        """`rotation_` (d, d') extended by the rows for padded columns: (d', d')."""
-        d, padded = self.rotation_.shape
-        return self.rotation_ if d == padded else np.vstack([self.rotation_, null_space(self.rotation_).T])
 
     def _deciding(self) -> tuple[np.ndarray, np.ndarray]:
         """Columns of the rotation in which centroids differ, which decide a code, and the codebooks (M, K, w) there."""

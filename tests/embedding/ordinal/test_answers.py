@@ -146,7 +146,7 @@ def test_interval_of_the_error_holds_the_error_to_come(rng):
     held = 0
     for seed in range(20):
         answers = comparisons_from_vectors(points, 300, noise=0.1, random_state=seed + 1)
-        low, high = error_interval(guess, answers, n_draws=200)
+        low, high = error_interval(guess, answers)
         held += low <= to_come <= high
     assert 15 <= held <= 20
 

@@ -10,7 +10,8 @@ import torch
 from torch.nn.functional import normalize
 
 import nearkin as nk
-from nearkin.embedding import CosineSoftmax, SphereSweeps, sparse_ease
+from nearkin.embedding import CosineSoftmax, SphereSweeps
+from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.cosine_softmax import Sample, SoftmaxLoss, sampled, with_imputed
 from tests.reference.softmax import dense_softmax, dense_sweep
 

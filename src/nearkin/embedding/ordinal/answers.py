@@ -9,9 +9,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binom
 
-from nearkin._check import numpy_generator
 from nearkin._fields import counted
-from nearkin._types import ArrayLike, Record, Seed
+from nearkin._types import ArrayLike, Record
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import count_contradictions, number_questions, question_folds
 from nearkin.metrics.ordinal import satisfied, triplet_error
@@ -133,20 +132,17 @@ def weigh(comparisons: Comparisons, reliability: dict[object, float]) -> np.ndar
     return weights if comparisons.weights is None else weights * comparisons.weights
 
 
-def error_interval(
-    X: ArrayLike, comparisons: Comparisons, *, n_draws: int = 1000, random_state: Seed = 0
-) -> tuple[float, float]:
-    """The interval of `metrics.triplet_error(X, comparisons)` that holds 90 % of bootstrap draws of questions, each
-    with all its answers. X must not have been fitted to the comparisons. ValueError if there are none."""
+def error_interval(X: ArrayLike, comparisons: Comparisons) -> tuple[float, float]:
+    """The interval of `metrics.triplet_error(X, comparisons)` that holds 90 % of 1,000 bootstrap draws of questions,
+    each with all its answers. X must not have been fitted to the comparisons. ValueError if there are none."""
     if len(comparisons) == 0:
         raise ValueError("comparisons is empty; at least one is needed")
     number = number_questions(comparisons)
     weights = np.ones(len(number)) if comparisons.weights is None else comparisons.weights.astype(np.float64)
     wrong = np.bincount(number, weights * ~satisfied(X, comparisons))
     total = np.bincount(number, weights)
-    rng = numpy_generator(random_state)
-    errors = np.empty(n_draws)
-    for draw in range(n_draws):
+    rng, errors = np.random.default_rng(0), np.empty(1000)
+    for draw in range(len(errors)):
         times = _times(len(total), rng)
         errors[draw] = times @ wrong / (times @ total)
     low, high = np.quantile(errors, [0.05, 0.95])

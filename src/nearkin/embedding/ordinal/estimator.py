@@ -85,11 +85,9 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
         "status_": config["status"],
         "history_": [],
     }
-    params = dict(config["params"])
-    for former in ("step", "epsilon", "batch_size"):  # now settings of the solver
-        params.pop(former, None)
-    params["solver"] = params["solver"] if params["solver"] in SOLVERS else "auto"  # an object, or a former name
-    return params, fitted
+    params = config["params"]
+    solver = params["solver"] if params["solver"] in SOLVERS else "auto"  # else an object
+    return params | {"solver": solver}, fitted
 
 
 @dataclass(eq=False, repr=False)

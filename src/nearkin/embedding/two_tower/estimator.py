@@ -452,7 +452,7 @@ def _read(
     fitted = config["fitted"]
     model.solver_, model.regularization_, model.omega_ = fitted["solver"], fitted["regularization"], fitted["omega"]
     model.history_, model.index_ = config["history"], None
-    model.trials_ = config.get("trials", [])
+    model.trials_ = config["trials"]
     model.loss_ = loss_of(model.trials_) if model.trials_ else as_object(model.loss, "loss", LOSSES)
     model.exact_embeddings_ = model.left_embeddings_, model.right_embeddings_
     arrays = read_arrays(folder / LOSS_ARRAYS) if (folder / LOSS_ARRAYS).is_file() else {}
