@@ -120,13 +120,6 @@ def test_scq_eqs_2_and_3_lack_a_transpose() -> None:
         np.zeros((7, 5)) @ np.zeros((7, 5))
 
 
-def test_scq_algorithm_1_stops_at_a_short_v_and_at_every_rise() -> None:
-    """Lines 15 and 17 without their absolute values hold for v = 0 and for a loss that doubles."""
-    eps, v, (before, after) = 1e-6, np.zeros(3), (1.0, 2.0)
-    assert v @ v - 1 < eps < abs(v @ v - 1)
-    assert (before - after) / after < eps < abs((before - after) / after)
-
-
 def test_svrg_sbb_algorithm_1_with_delta_x_twice_has_no_curvature_in_its_step() -> None:
     """|dx|^2 / |<dx, dx>| is 1 whatever the problem; with Delta y it is the inverse curvature."""
     dx = np.array([0.3, -0.1])
@@ -140,16 +133,6 @@ def test_svrg_sbb_algorithm_1_moves_against_u_t_and_not_x_t() -> None:
     x = problem.minimum
     assert np.linalg.norm(x - eta * problem.gradient(x) - x) < 1e-9
     assert np.linalg.norm(x - eta * x - x) > 0.01
-
-
-@each("rho", [0.5, 0.9])
-def test_svrg_sbb_eqs_27_and_28_grow_as_printed(rho: float) -> None:
-    """A contraction by rho < 1 an epoch is rho^k after k; rho^-k is above 1 and bounds nothing that falls."""
-    gaps = [1.0]
-    for _ in range(8):
-        gaps.append(rho * gaps[-1])
-    assert gaps == pytest.approx([rho**k for k in range(9)])
-    assert all(rho**-k > 1 for k in range(1, 9))
 
 
 def test_svrg_sbb_the_printed_error_is_the_share_of_violated_answers() -> None:

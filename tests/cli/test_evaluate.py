@@ -109,6 +109,7 @@ def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path)
     data = load(files)
     np.save(tmp_path / "short.npy", np.ones((3, 8), int))
     np.save(tmp_path / "turned.npy", data["base"][::-1])
+    np.save(tmp_path / "narrow.npy", data["query"][:, :5])
     np.save(tmp_path / "from_1.npy", data["truth"] + 600)
     for args, text in [
         (("--truth", tmp_path / "short.npy"), "truth has 3 lists and there are 20 queries"),
@@ -127,6 +128,7 @@ def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path)
         ),
     ]:
         refused(text, "evaluate", folder, queries, *args)
+    refused("5 columns", "evaluate", folder, tmp_path / "narrow.npy", "--base", f"{files}/data.npz:base")
 
 
 def test_the_report_holds_the_evaluation(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:

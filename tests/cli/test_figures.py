@@ -168,15 +168,3 @@ def test_a_nan_is_called_nan(compressed: Callable[..., Path], tmp_path: Path) ->
         assert f"contains {word}" in text
         for said in (text, str(error.value)):
             assert other not in said.partition(" in ")[0]
-
-
-def test_an_emptied_index_does_not_lose_the_ids_of_new_rows(compressed: Callable[..., Path], tmp_path: Path) -> None:
-    """C4: `add --ids` to an index that counted its rows, and has none now, exited 0 and ignored the ids."""
-    X = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
-    nk.Index.build(X).save(tmp_path / "idx")
-    run_json("remove", tmp_path / "idx", "0", "1", "2")
-    np.save(tmp_path / "X.npy", X)
-    (tmp_path / "ids.txt").write_text("a\nb\nc\n")
-    result = run("add", tmp_path / "idx", tmp_path / "X.npy", "--ids", tmp_path / "ids.txt")
-    assert result.exit_code == 0
-    assert nk.Index.load(tmp_path / "idx").search(X, 1)[1].ravel().tolist() == ["a", "b", "c"]

@@ -1,4 +1,7 @@
-"""A search among allowed rows, or without some, is that of an index of the others; `upsert` is `update` and `add`."""
+"""A search among allowed rows in inverted lists, without seen rows, what cannot be selected, and `upsert`.
+
+Sets of rows in every form, and `upsert`, on every kind of index: `tests/faults/sequences.py`.
+"""
 
 from functools import partial
 
@@ -12,39 +15,12 @@ from tests.covering import each
 from tests.refusals import each_refused
 
 X, Q = (np.random.default_rng(seed).normal(size=(n, 8)).astype(np.float32) for seed, n in ((0, 400), (1, 20)))
-KINDS = {
-    "exact": (lambda: None, "l2"),
-    "cosine": (lambda: None, "cosine"),
-    "product": (lambda: nk.ProductQuantizer(4, 32, max_iter=2, random_state=0), "ip"),
-    "lists": (lambda: nk.ProductQuantizer(4, 32, n_lists=20, max_iter=2, random_state=0), "l2"),
-    "4 bits": (lambda: nk.ProductQuantizer(4, 16, max_iter=2, random_state=0), "l2"),
-    "sums": (lambda: ResidualQuantizer(4, 32, max_iter=2, beam_size=2, random_state=0), "l2"),
-    "bits": (lambda: nk.ITQ(n_bits=8, random_state=0), "hamming"),
-}
 LISTS = {
     "product codes": (lambda: nk.ProductQuantizer(4, 32, n_lists=20, max_iter=2, random_state=0), "l2"),
     "by inner product": (lambda: nk.ProductQuantizer(4, 32, n_lists=20, max_iter=2, random_state=0), "ip"),
     "4 bits": (lambda: nk.ProductQuantizer(4, 16, n_lists=20, max_iter=2, random_state=0), "l2"),
     "sums": (lambda: ResidualQuantizer(4, 32, n_lists=20, max_iter=2, beam_size=2, random_state=0), "l2"),
 }
-
-
-@each("kind", KINDS)
-def test_among_some_rows_the_answers_are_those_of_an_index_of_them(kind: str) -> None:
-    make, metric = KINDS[kind]
-    quantizer = make()
-    quantizer = None if quantizer is None else quantizer.fit(X)
-    names = np.array([f"row {i}" for i in range(len(X))])
-    index = nk.Index.build(X, quantizer, names, metric, n_probe=20)
-    for allowed in (np.arange(7), np.random.default_rng(2).permutation(400)[:200]):
-        part = nk.Index.empty(8, quantizer, metric, n_probe=20, fast_scan=False if kind == "4 bits" else None)
-        part.add(X[allowed], names[allowed])
-        mask = np.isin(np.arange(400), allowed)
-        expected = part.search(Q, 5)[0]
-        for among in (names[allowed], names[allowed].tolist() * 2, mask):
-            scores, ids = index.search(Q, 5, among=among)
-            np.testing.assert_allclose(scores, expected, atol=1e-4)
-            assert set(ids.ravel()) <= set(names[allowed])
 
 
 @each("kind", LISTS)
@@ -85,20 +61,27 @@ def test_rows_far_from_the_query_are_found_if_they_alone_are_allowed() -> None:
             assert all(len(set(row)) == k for row in ids.tolist())
 
 
-@each("kind", ["exact", "lists", "bits"])
-def test_each_query_among_rows_of_its_own(kind: str) -> None:
-    make, metric = KINDS[kind]
-    index = nk.Index.build(X, make(), ids=np.arange(400) + 9, metric=metric)
-    sets = [np.arange(i % 3, 400, 3) + 9 for i in range(len(Q))]
-    sets[5] = np.array([11])
-    expected = [index.search(Q[i : i + 1], 5, among=sets[i]) for i in range(len(Q))]
-    masks = np.array([np.isin(np.arange(400) + 9, one) for one in sets])
-    for among in (sets, [one.tolist() for one in sets], masks):
-        scores, ids = index.search(Q, 5, among=among)
-        np.testing.assert_allclose(scores, np.concatenate([one[0] for one in expected]), atol=1e-5)
-        if kind != "bits":  # rows at one distance come in any order
-            np.testing.assert_array_equal(ids, np.concatenate([one[1] for one in expected]))
-        assert (ids[5, 1:] == -1).all()
+def test_what_each_user_has_seen_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets of any size, one of nearly all rows among them: as a search for all rows without these."""
+    index = nk.Index.build(X, LISTS["product codes"][0](), ids=[f"item {i}" for i in range(400)], n_probe=20)
+    scores, every = index.search(Q, 400)
+    seen = [every[i, : (i % 4) * 5].tolist() for i in range(len(Q))]
+    seen[7] = index.ids[3:].tolist()
+    ids = index.search(Q, 5, exclude=seen)[1]
+    for found, rows, gone in zip(ids.tolist(), every.tolist(), seen, strict=True):
+        assert found == [*[name for name in rows if name not in gone][:5], "", ""][:5]
+    for gone in (every[0, :7], np.isin(index.ids, every[0, :7]), index.ids[:380]):
+        names = index.ids[gone] if gone.dtype == bool else gone
+        shared = [[name for name in rows if name not in names][:5] for rows in every.tolist()]
+        assert index.search(Q, 5, exclude=gone)[1].tolist() == shared
+    assert set(index.search(Q, 5, among=index.ids[:390], exclude=index.ids[:380])[1].ravel()) <= set(index.ids[380:390])
+    assert (index.search(Q, 2, exclude=index.ids)[1] == "").all()
+    assert (index.search(Q, 2, exclude=[])[1] == every[:, :2]).all()
+    monkeypatch.setattr("nearkin.index.query._DEPTH", 2)  # some queries are sought deeper than others
+    r = float(np.median(scores))
+    limits, _, ids = index.search_radius(Q, r, exclude=seen)
+    for i, gone in enumerate(seen):
+        assert sorted(ids[limits[i] : limits[i + 1]]) == sorted(set(every[i, scores[i] < r]) - set(gone))
 
 
 def test_fewer_allowed_rows_than_k_leave_places_without_an_answer() -> None:
@@ -136,46 +119,6 @@ def test_what_cannot_be_selected() -> None:
         ],
     )
     each_refused((partial(index.search, Q, 3, **given), ValueError, message) for given, message in cases)
-
-
-def test_what_each_user_has_seen_is_no_answer() -> None:
-    """Sets of any size, one of nearly all rows among them: as a search for all rows without these."""
-    index = nk.Index.build(X, LISTS["product codes"][0](), ids=[f"item {i}" for i in range(400)], n_probe=20)
-    every = index.search(Q, 400)[1]
-    seen = [every[i, : (i % 4) * 5].tolist() for i in range(len(Q))]
-    seen[7] = index.ids[3:].tolist()
-    ids = index.search(Q, 5, exclude=seen)[1]
-    for found, rows, gone in zip(ids.tolist(), every.tolist(), seen, strict=True):
-        assert found == [*[name for name in rows if name not in gone][:5], "", ""][:5]
-    for gone in (every[0, :7], np.isin(index.ids, every[0, :7]), index.ids[:380]):
-        names = index.ids[gone] if gone.dtype == bool else gone
-        shared = [[name for name in rows if name not in names][:5] for rows in every.tolist()]
-        assert index.search(Q, 5, exclude=gone)[1].tolist() == shared
-    assert (index.search(Q, 2, exclude=index.ids)[1] == "").all()
-    assert (index.search(Q, 2, exclude=[])[1] == every[:, :2]).all()
-
-
-def test_upsert_replaces_known_ids_and_adds_others_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = nk.Index.build(X[:10], ids=list("abcdefghij"), keep_vectors=True)
-    index.upsert(X[20:23], ["c", "new", "a"])
-    assert sorted(index.ids.tolist()) == sorted([*"abcdefghij", "new"])
-    scores, ids = index.search(X[20:23], 1)
-    assert ids.ravel().tolist() == ["c", "new", "a"]
-    assert (scores == 0).all()
-    before = index.search(Q, 11)
-
-    def broken(*given: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("nearkin.index.faiss_index.remove", broken)
-        with pytest.raises(KeyboardInterrupt):
-            index.upsert(X[30:32], ["b", "other"])
-    for ids, error in ((["b", "b"], ValueError), ([1, 2], TypeError), (["b"], ValueError)):
-        with pytest.raises(error):
-            index.upsert(X[30:32], ids)
-    for one, other in zip(before, index.search(Q, 11), strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 def test_upsert_of_an_index_that_counts_its_rows_takes_known_ids_only() -> None:

@@ -391,18 +391,6 @@ def test_help_of_a_search_names_its_types() -> None:
     assert "callback: Callback | None" in names
 
 
-def test_rows_of_another_width_are_refused(tmp_path: Path) -> None:
-    """`evaluate` ended in FAISS's AssertionError."""
-    rng = np.random.default_rng(0)
-    nk.Index.build(rng.normal(size=(30, 6)).astype(np.float32)).save(tmp_path / "idx")
-    for name, width in (("X", 6), ("Q", 5)):
-        np.save(tmp_path / f"{name}.npy", rng.normal(size=(30, width)))
-    for queries, base, words in (("Q", "X", "5 columns"), ("X", "Q", "shape (30, 5), and the index (30, 6)")):
-        made = run("evaluate", tmp_path / "idx", tmp_path / f"{queries}.npy", "--base", tmp_path / f"{base}.npy")
-        assert (made.exit_code, made.stderr.count("\n")) == (2, 1)
-        assert words in made.stderr
-
-
 def test_one_row_of_zeros_is_one_row() -> None:
     with pytest.raises(ValueError, match="X has 1 row of zeros among 3"):
         nk.Index.build(np.eye(3, dtype=np.float32) - [[1, 0, 0], [0, 0, 0], [0, 0, 0]], metric="cosine")
