@@ -361,6 +361,9 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
     """
     from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
 
+    width = None if reset else getattr(estimator, "n_features_in_", None)
+    if type(X) is np.ndarray and X.dtype in (np.float32, np.float64) and X.shape[1:] == (width,) and len(X) >= min_rows:
+        return check_finite(np.ascontiguousarray(X))  # what follows takes .1 ms, as long as a query of bits
     if not reset and not hasattr(X, "columns"):
         estimator = copy(estimator)
         vars(estimator).pop("feature_names_in_", None)

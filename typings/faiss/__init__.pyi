@@ -96,6 +96,8 @@ class AdditiveQuantizer:
     codebooks: Vector[float]
     codebook_offsets: Vector[int]
     total_codebook_size: int
+    tot_bits: int
+    norm_bits: int
     norm_min: float
     norm_max: float
     is_trained: bool

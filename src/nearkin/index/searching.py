@@ -166,7 +166,8 @@ class CodeTables:
         if self._lists is not None:
             sizes = [self._lists.invlists.list_size(number) for number in range(self._lists.nlist)]
         self._begins = np.cumsum([0, *sizes])
-        self._rest, self._known = np.zeros(inner.ntotal, np.float32), np.zeros(len(sizes), bool)
+        self._rest, self._n_lists = np.zeros(inner.ntotal, np.float32), len(sizes)
+        self._known: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def _of(self, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Queries (q, d) about the middle, and their tables (q, M, K)."""
@@ -183,7 +184,7 @@ class CodeTables:
         away = compared(asked, self._centres, visited, self._by_distance)
         if not self._by_distance:
             tables, away = tables / 2, -away
-        if not self._known.all():
+        if len(self._known) < self._n_lists:
             for number in np.unique(visited[visited >= 0]).tolist():
                 self._list(number)
         codes, lists = self._memory
@@ -213,11 +214,14 @@ class CodeTables:
             best = faiss.ResultHeap(len(some), k)
             for place, query in enumerate(some):
                 away = np.square(asked[query] - self._centres).sum(axis=1)
+                scores, positions = list[np.ndarray](), list[np.ndarray]()
                 for number in visited[query][visited[query] >= 0].tolist():
                     codes, own, rest = rows[number]
                     if len(own):
-                        scores = table_sums(codes, self._bits, tables[query], rest, away[number])
-                        best.add_result_subset(np.array([place]), scores[None], own[None])
+                        scores.append(table_sums(codes, self._bits, tables[query], rest, away[number]))
+                        positions.append(own)
+                if scores:
+                    best.add_result_subset(np.array([place]), np.hstack(scores)[None], np.hstack(positions)[None])
             best.finalize()
             return best
 
@@ -227,19 +231,20 @@ class CodeTables:
     def _list(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """FAISS's own memory of the codes (n, bytes) of a list, the rows' positions (n,), and by distance |r|^2 + 2 <c,
         r> (n,)."""
+        if number in self._known:
+            return self._known[number]
         inner, centre = self._inner, self._centres[number]
         if self._lists is not None:
             codes, ids = codes_of_list(self._lists, number)
         else:
             codes, ids = byte_codes(inner), np.arange(inner.ntotal)
         rest = self._rest[self._begins[number] :][: len(codes)]
-        if not self._known[number]:
-            step = max(1, _DECODED // inner.d)
-            for first in range(0, len(codes) if self._by_distance else 0, step):
-                decoded = self._codec.decode(np.ascontiguousarray(codes[first : first + step])) - self._first
-                rest[first : first + step] = np.einsum("nd,nd->n", decoded, decoded + 2 * centre)
-            self._known[number] = True
-        return codes, ids, rest
+        step = max(1, _DECODED // inner.d)
+        for first in range(0, len(codes) if self._by_distance else 0, step):
+            decoded = self._codec.decode(np.ascontiguousarray(codes[first : first + step])) - self._first
+            rest[first : first + step] = np.einsum("nd,nd->n", decoded, decoded + 2 * centre)
+        self._known[number] = codes, ids, rest
+        return self._known[number]
 
     @cached_property
     def _memory(self) -> tuple[np.ndarray, np.ndarray]:
@@ -248,7 +253,7 @@ class CodeTables:
         if self._lists is None:
             return byte_codes(self._inner).ravel(), np.zeros((1, 2), np.int64)
         filled = np.flatnonzero(np.diff(self._begins))
-        at = np.zeros(len(self._known), np.int64)
+        at = np.zeros(self._n_lists, np.int64)
         at[filled] = [codes_of_list(self._lists, number)[0].ctypes.data for number in filled.tolist()]
         low, high = int(at[filled].min()), int((at + np.diff(self._begins) * self._inner.code_size).max())
         memory = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
@@ -465,13 +470,12 @@ def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: boo
     """
     if candidates.min(initial=0) < 0:
         scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
-    keys = scores if by_distance else -scores
-    if 2 * k < scores.shape[1]:
-        few = np.sort(keys.argpartition(k - 1, axis=1)[:, :k], axis=1)
-        order = np.take_along_axis(few, np.take_along_axis(keys, few, axis=1).argsort(axis=1, kind="stable"), axis=1)
+    keys, rows, c = scores if by_distance else -scores, np.arange(len(scores))[:, None], scores.shape[1]
+    if 2 * k < c:
+        few = np.sort(keys.argpartition(k - 1, axis=1)[:, :k], axis=1) + c * rows
+        order = few.take(keys.take(few).argsort(axis=1, kind="stable") + k * rows)
     else:
-        order = keys.argsort(axis=1, kind="stable")[:, :k]
-    order += np.arange(0, scores.size, scores.shape[1] or 1)[:, None]
+        order = keys.argsort(axis=1, kind="stable")[:, :k] + c * rows
     return scores.take(order), candidates.take(order)
 
 
