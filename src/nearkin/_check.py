@@ -239,8 +239,7 @@ def _as_sets(labels: ArrayLike, name: str, n: int) -> list[Any]:
 def check_label_pair(
     labels: ArrayLike, name: str, n: int, others: ArrayLike, other: str, m: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (n,) and (m,) as `check_labels` gives them, of one kind, sets with the same columns; ValueError or
-    TypeError for labels that cannot be compared."""
+    """Labels (n,) and (m,) as `check_labels` gives them, of one kind, sets with the same columns."""
     if has_sets(labels) or has_sets(others):
         one, two = _as_sets(labels, name, n), _as_sets(others, other, m)
         marks = _marks([*one, *two])
@@ -270,10 +269,7 @@ def has_unit_rows(X: np.ndarray) -> bool:
 
 def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
     """The array of a torch tensor, or arrays of a list of them, without graph and on the CPU; anything else unchanged.
-    Types that NumPy lacks (bfloat16) give float32.
-
-    ValueError for a tensor of the meta device, and for a masked array that hides entries.
-    """
+    Types that NumPy lacks (bfloat16) give float32."""
     if isinstance(X, np.ma.MaskedArray) and (hidden := int(np.ma.count_masked(X))):
         raise ValueError(
             f"{name} is a masked array with {counted(hidden, 'masked entry', 'masked entries')}; fill them or leave "

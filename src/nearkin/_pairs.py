@@ -161,10 +161,7 @@ def _type(ids: "np.ndarray | Coded") -> str:
 
 
 def as_ids(values: "ArrayLike | Collection[object]", name: str) -> np.ndarray:
-    """Ids (n,) of pairs, comparisons and indexes: numbers, or text as strings or objects of str. Bytes are UTF-8.
-
-    ValueError for None, NaN, empty text and text that no file holds, TypeError for two kinds and for other objects.
-    """
+    """Ids (n,) of pairs, comparisons and indexes: numbers, or text as strings or objects of str. Bytes are UTF-8."""
     given: Any = list(values) if isinstance(values, KeysView | ValuesView) else values
     ids = as_array(given, name)
     if ids.ndim != 1:

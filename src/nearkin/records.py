@@ -367,10 +367,7 @@ def nearer(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def as_indices(array: ArrayLike, name: str) -> np.ndarray:
-    """`array` as a C-contiguous uint32 (m, 3) or (m, 4); floats are accepted if they are whole numbers.
-
-    Raises TypeError for other types, ValueError for NaN, fractions, negative numbers or another shape.
-    """
+    """`array` as a C-contiguous uint32 (m, 3) or (m, 4); floats are accepted if they are whole numbers."""
     if any(isinstance(column, str) for column in getattr(array, "columns", ())):
         raise TypeError(f"{name} is a table, whose columns have names; pass nk.read_comparisons({name})")
     if isinstance(array, str | PathLike):

@@ -63,7 +63,6 @@ def test_newton_schulz_squares_the_distance() -> None:
     before = orthogonality_error(X + 1e-3 * noise)
     after = orthogonality_error(newton_schulz(X + 1e-3 * noise))
     assert after < 3 * before**2, f"{before:.2e} to {after:.2e}"
-    assert orthogonality_error(newton_schulz(X + 1e-3 * noise, steps=3)) < 1e-14
 
 
 def test_orthogonality_error_judges_the_short_side_and_the_worst_of_a_batch() -> None:

@@ -165,8 +165,7 @@ def _other_lists(column: Column) -> list[list[object]] | None:
 
 
 def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.ndarray | slice:
-    """Rows whose weight is above 0 and at least `least`; ValueError that names the cell of a negative or infinite
-    weight, and if no row is left."""
+    """Rows whose weight is above 0 and at least `least`."""
     if least is None and (wrong := numbers < 0).any():
         row = int(wrong.argmax())
         raise ValueError(

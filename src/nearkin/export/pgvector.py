@@ -132,8 +132,7 @@ class Pgvector(Target):
         raise ValueError(f"table {self.name} holds another index ({words}); overwrite=True replaces it")
 
     def _known(self, connection: Extra) -> Record | None:
-        """The description of the table of this name, None if there is none; ValueError for one that nearkin did not
-        write."""
+        """The description of the table of this name, None if there is none."""
         comment = _comment(connection, self.name)
         try:
             return None if comment is None else dict(json.loads(comment)["nearkin"])

@@ -43,8 +43,7 @@ def read_faiss(path: Path, ids: np.ndarray | None = None, *, binary: bool = Fals
     """The FAISS index in a file; `binary` is for packed bits. Inverted lists of integer `ids` (n,) become lists of
     positions.
 
-    The lists of an inverted file must name each vector once. ValueError for a file that is not a regular one, is
-    damaged, or holds anything that nearkin does not write.
+    The lists of an inverted file must name each vector once.
     """
     with open_file(path) as file:
         try:

@@ -27,8 +27,7 @@ class KeptVectors:
     @classmethod
     def wanted(cls, keep_vectors: bool | str, d: int, given: DTypeLike = np.float32) -> "KeptVectors | None":
         """None, or no vectors of width d yet. True keeps vectors `given` as float16 or as 8-bit integers as float16,
-        which holds them, and others as float32. TypeError or ValueError unless `keep_vectors` is a bool or names a
-        type."""
+        which holds them, and others as float32."""
         if isinstance(keep_vectors, str):
             kind = check_choice(keep_vectors, "keep_vectors", KEPT_TYPES)
         elif check_instance(keep_vectors, "keep_vectors", bool, np.bool_, int, str):

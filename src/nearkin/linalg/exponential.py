@@ -31,7 +31,6 @@ def expm1(A: Tensor) -> Tensor:
     D <- 2 D + D^2. The norm that chooses the degree is sqrt(||A^2||_1), at least the spectral norm of a skew matrix.
 
     Where the norm exceeds `LONG`, a Newton-Schulz step D <- D - (I + D) (D + D^T + D^T D) / 2 follows each squaring.
-    ValueError if A is not finite.
     """
     A2 = A @ A
     size = float(A2.abs().sum(-1).amax()) ** 0.5

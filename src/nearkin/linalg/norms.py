@@ -93,10 +93,7 @@ class Norms:
         return np.searchsorted((self.levels[1:] + self.levels[:-1]) / 2, _distances(X, self.centre)).astype(np.uint8)
 
     def with_rows(self, X: np.ndarray) -> Self | None:
-        """These norms followed by those of rows X (m, d); None if all rows had one norm and X have others.
-
-        ValueError for rows of another scale than the one norm.
-        """
+        """These norms followed by those of rows X (m, d); None if all rows had one norm and X have others."""
         if self.n_bytes:
             return replace(self, codes=np.concatenate([self.codes, self.named(X)]))
         norm = float(self.levels[0])

@@ -47,14 +47,12 @@ def orthogonality_error(X: Any) -> float:
     return float(square.max()) ** 0.5
 
 
-def newton_schulz(X: Array, steps: int = 1) -> Array:
-    """Return X (..., d, k) after steps of X <- X (3 I - X^T X) / 2, which squares a small distance from orthonormality.
+def newton_schulz(X: Array) -> Array:
+    """Return X (3 I - X^T X) / 2 (..., d, k), which squares a small distance of X from orthonormality.
 
-    It converges to the nearest orthonormal matrix if all singular values lie in (0, sqrt(3)); no factorisation.
+    Such steps converge to the nearest orthonormal matrix if all singular values lie in (0, sqrt(3)).
     """
-    for _ in range(steps):
-        X = X - X @ deviation(X) / 2
-    return X
+    return X - X @ deviation(X) / 2
 
 
 def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:

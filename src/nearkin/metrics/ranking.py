@@ -333,8 +333,7 @@ def _values_of(
 
 
 def _rows(given: ArrayLike | None, n: int, name: str) -> np.ndarray:
-    """The numbers of n rows that are given, or that a mask (n,) marks, all by default; ValueError or TypeError for
-    others."""
+    """The numbers of n rows that are given, or that a mask (n,) marks, all by default."""
     if given is None:
         return np.arange(n)
     asked = as_array(given, name)

@@ -110,8 +110,7 @@ def check_folder(folder: StrPath, callback: Callback = ignore) -> Record:
 
     Returns {"folder", "kind", "format_version", "files", "bytes", "damaged", "others"}: `damaged` has a line for each
     file that is missing or changed, `others` are files that the manifest does not list; for a whole index also
-    "plain_faiss", see `plain_faiss`. FileNotFoundError or ValueError for a folder that nearkin did not save.
-    `callback(files done, {"total": n})` is called after each file.
+    "plain_faiss", see `plain_faiss`. `callback(files done, {"total": n})` is called after each file.
     """
     return one_version(folder, lambda path: _check(path, callback))
 
@@ -186,8 +185,7 @@ def watch(
     folder: StrPath, file: VectorFile, *, k: int = 10, random_state: int = 0, steps: Steps | None = None
 ) -> Record:
     """Measure the codes of a saved index on new vectors (n, d), and the gain of `refresh`: half of the vectors are
-    trained from, the others are queries and neighbours. ValueError for an index without codes and for fewer than 100
-    vectors.
+    trained from, the others are queries and neighbours.
 
     Returns the record to print: recall by the present codes, "now", and by codes trained "again", and the "gain",
     paired over the queries, each with its 95 % interval. It is a "drift" if the gain is above .005, the chance gain of

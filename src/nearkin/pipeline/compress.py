@@ -72,9 +72,6 @@ def compress_file(
     continues.
 
     Returns what is saved as run.json; its figures are of vectors that were not trained on, if there are any.
-    ValueError, before any work: widths that differ, ids of another number or repeated, a vector that cannot be
-    compared, a place that is no place for an index, `checkpoint` and `out` that overlap, queries that have nothing to
-    choose.
     """
     steps, group, source = steps or Steps(), current(), file if train is None else train
     _storage.check_target(out, overwrite, [*file.files, *source.files])

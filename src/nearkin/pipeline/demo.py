@@ -46,8 +46,7 @@ def save_demo(
     """Evaluate exact search and every method at every size, in seconds, and save the folder `out`: the trials, the
     distortion by round of the methods at 4 bytes, an index of such codes, the labels and the images.
 
-    Returns the trials, rows of the printed table, and the command that shows the index. ValueError before any work if
-    the folder may not be written.
+    Returns the trials, rows of the printed table, and the command that shows the index.
     """
     check_target(out, overwrite)
     steps, history, (base, labels, queries, _) = steps or Steps(), dict[str, list[float]](), digits()

@@ -348,10 +348,7 @@ class Relevance(NamedTuple):
     @classmethod
     def of(cls, judged: Judgements, query_ids: np.ndarray, row_ids: np.ndarray | None, n: int) -> "Relevance":
         """Join judgements with the ids of queries (q,) and of n vectors, None for 0, 1, 2, ...; they are compared as
-        text.
-
-        ValueError if over 1 % of the judged queries or vectors are unknown, and if no query has a relevant vector.
-        """
+        text."""
         notes: list[str] = []
         asked = _places(judged.queries, query_ids, "queries", "QUERIES", "--query-ids FILE", notes)
         own = np.arange(n) if row_ids is None else row_ids

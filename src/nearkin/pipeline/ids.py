@@ -47,8 +47,7 @@ def make_ids(
 
     `model` is fitted to the vectors unless it has ids already. `items` (n,) are the vectors' names, row numbers by
     default. With `towers` ids are of vectors joined with the vectors of the same items there, of which `alpha` is the
-    share. Returns the record, kept as run.json, with `about`. ValueError before any work for names that repeat and for
-    a folder that may not be written.
+    share. Returns the record, kept as run.json, with `about`.
     """
     steps = steps or Steps()
     names = np.arange(len(file)) if items is None else given_ids(items, len(file))

@@ -79,10 +79,7 @@ def split_side(path: StrPath) -> tuple[Path, str | None]:
 
 def open_given(path: StrPath, default: str = "right", ids: StrPath | None = None) -> GivenVectors:
     """The vectors of a file or of a folder, of pairs of the side in "FOLDER:left" or else the `default` one, and their
-    ids, those in the file `ids` if it is given.
-
-    ValueError for a side of anything but pairs, no vectors, and a file with several columns that may hold ids.
-    """
+    ids, those in the file `ids` if it is given."""
     folder, side = split_side(path)
     if not folder.is_dir():
         file = open_vectors(path)

@@ -60,8 +60,7 @@ class Method:
     metrics: tuple[str, ...]  # of the search, the default first
 
     def make(self, size: CodeSize, random_state: Seed, seconds: float | None = None, metric: str = "l2") -> Fittable:
-        """The unfitted quantizer; `seconds` to compare codes, None without a limit. ValueError for what the method
-        lacks."""
+        """The unfitted quantizer; `seconds` to compare codes, None without a limit."""
         if size.n_lists is not None and self.name not in _WITH_LISTS:
             raise ValueError(
                 f"inverted lists are for product and residual codes; leave lists out with method {self.name}"

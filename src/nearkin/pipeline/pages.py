@@ -32,10 +32,7 @@ def folder_page(folder: StrPath) -> Page:
 
 
 def write_report(folder: StrPath, overwrite: bool = False) -> Path:
-    """Write the report of a folder into it, one HTML page: `nearkin report`.
-
-    ValueError for a folder of something else, and without `overwrite` for a report.html that is not nearkin's.
-    """
+    """Write the report of a folder into it, one HTML page: `nearkin report`."""
     page = folder_page(folder)
     with adding(Path(folder), REPORT, overwrite) as fresh:
         page.write(fresh)

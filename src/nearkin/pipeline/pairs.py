@@ -65,8 +65,7 @@ def embed_pairs(
     measurement. With `start`, the folder of a model, it is measured on the tenth before and after training with the
     other pairs. `columns` are the other options of `nearkin.read_interactions`.
 
-    Returns what is printed, and saved as run.json. ValueError as of `read_interactions` and `TwoTower.fit`, and for an
-    `out` that exists without `overwrite`.
+    Returns what is printed, and saved as run.json.
     """
     began = time.perf_counter()
     own = start is not None and Path(start).resolve() == Path(out).resolve()  # the folder is changed in place
@@ -146,8 +145,7 @@ def train_index(
     """Train towers and index together, and save them in the folder `out`: `nearkin train`.
 
     `n_bytes` of a code divides `dim`; `ids`, unfitted, are fitted with the towers in place of an index. `split` is as
-    in `embed_pairs`, None for the table's own. Returns what is saved as run.json. ValueError, before any work, for an
-    `out` that exists without `overwrite` and for an `n_bytes` that does not divide `dim`.
+    in `embed_pairs`, None for the table's own. Returns what is saved as run.json.
     """
     steps = steps or Steps()
     _storage.check_target(out, overwrite)
@@ -402,8 +400,7 @@ def _for_report(model: "nk.TwoTower", right: np.ndarray, pairs: Interactions) ->
 def _make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> "nk.quantization.IndexingLayer":
     """An indexing layer of `n_bytes` per row: 256 centroids a byte, or 16 for half a byte if there are few rights.
 
-    It starts after 8,192 rows; for a small table after three rounds of its pairs. ValueError for fewer than 16 rights
-    and for bytes that do not divide `dim`.
+    It starts after 8,192 rows; for a small table after three rounds of its pairs.
     """
     n_rights = pairs.shape[1]
     if n_rights < 16:

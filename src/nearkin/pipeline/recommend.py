@@ -44,7 +44,6 @@ def recommend_folder(
     For the users `left_ids`, default all, or for new ones, folded in by their pairs `history`. Only `candidates` are
     returned, if they are given; `index`, a folder, ranks in place of the vectors; `explain` items of the history
     explain each result. Returns the record, and (users, scores, ids), None if they were written to the table `out`.
-    ValueError, before any work, for unknown ids, unless `unknown` is "skip", and a folder without two sides.
     """
     if out is not None:
         check_ending(out)

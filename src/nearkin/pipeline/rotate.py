@@ -79,8 +79,7 @@ def rotate_file(
     """Train the rotation for an engine's codes and write the rotated vectors: `nearkin rotate`.
 
     The rotation is saved in the folder of the name `out` with the ending .rotation. `queries` (q, d) choose it;
-    `center` subtracts the mean first. Returns the record, with the recall of each rotation tried. ValueError, before
-    any work, for an engine in which a rotation gains nothing, a target that exists, NaN or infinity.
+    `center` subtracts the mean first. Returns the record, with the recall of each rotation tried.
     """
     steps, folder = steps or Steps(), Path(out).with_suffix(".rotation")
     codec = codec_for(engine, file.shape[1])
@@ -103,10 +102,7 @@ def rotate_file(
 def transform_file(
     file: VectorFile, kind: type[nk.Rotation | nk.Bridge], folder: StrPath, out: StrPath, *, steps: Steps | None = None
 ) -> Record:
-    """Write the rows of a file as the rotation or bridge in a folder gives them to `out` (.npy, .parquet).
-
-    ValueError for another width, and if the rotated vectors next to the folder are of another rotation.
-    """
+    """Write the rows of a file as the rotation or bridge in a folder gives them to `out` (.npy, .parquet)."""
     steps, saved = steps or Steps(), kind.load(folder)
     check_pair(Path(folder))
     check_ending(out, ENDINGS)

@@ -57,8 +57,7 @@ class TrainingRows:
 
     @classmethod
     def checked(cls, X: np.ndarray, shard: Shard, weights: ArrayLike | None, queries: ArrayLike | None) -> Self:
-        """Vectors X as `statistics.training_rows` gives them; ValueError or TypeError for what cannot be trained
-        from."""
+        """Vectors X as `statistics.training_rows` gives them."""
         check_magnitude(X)
         if queries is not None:
             queries = check_queries(queries, X.shape[1])

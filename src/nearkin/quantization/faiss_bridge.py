@@ -107,8 +107,7 @@ def with_lists(kind: type[Any], centroids: np.ndarray, metric: str, *shape: int)
 
 
 def lists_of(index: faiss.Index, rotation: np.ndarray | None) -> np.ndarray | None:
-    """Centroids (L, d) of an index's lists before the rotation (d, d'), None without lists; ValueError if its codes are
-    not those of residuals."""
+    """Centroids (L, d) of an index's lists before the rotation (d, d'), None without lists."""
     if not isinstance(index, faiss.IndexIVF):
         return None
     if not index.by_residual:
@@ -149,8 +148,7 @@ def read_index(index: faiss.Index) -> tuple[np.ndarray, np.ndarray | None, np.nd
     """Codebooks (M, K, d/M) of a trained FAISS index, and, where it has them, its rotation (d, d) and coarse centroids
     (L, d), which FAISS stores rotated and which are rotated back here.
 
-    Understands PQ and IVF + PQ, behind any chain of square linear transforms without a bias. TypeError for an index of
-    another kind, ValueError for one that is not trained or whose transform is not a rotation.
+    Understands PQ and IVF + PQ, behind any chain of square linear transforms without a bias.
     """
     rotation, index = front_rotation(index)
     if isinstance(index, faiss.IndexPreTransform):

@@ -106,6 +106,7 @@ def _dot(x: Tensor, y: Tensor) -> float:
     return float((x * y).sum(dtype=torch.float64))
 
 
+_HALVINGS = 20
 _SUFFICIENT = 1e-4  # required share of the predicted decrease; Nocedal and Wright's value
 
 
@@ -117,24 +118,21 @@ class Found(NamedTuple):
     evaluations: int
 
 
-def armijo(
-    along: Callable[[float], float], value: float, slope: float, *, start: float = 1.0, max_iter: int = 20
-) -> Found:
-    """Halve t from `start` until f(t) <= f(0) + 1e-4 t f'(0) (Armijo 1966; Nocedal and Wright, Alg. 3.1).
+def armijo(along: Callable[[float], float], value: float, slope: float) -> Found:
+    """Halve t from 1 until f(t) <= f(0) + 1e-4 t f'(0) (Armijo 1966; Nocedal and Wright, Alg. 3.1).
 
     `along(t)` is f at step t, `value` f(0), and `slope` the directional derivative f'(0), which must be negative or 0;
-    a positive one is a ValueError. At most `max_iter` steps are tried. A value that is not finite counts as too large.
+    a positive one is a ValueError. At most 20 steps are tried. A value that is not finite counts as too large.
 
     >>> armijo(lambda t: (t - 0.4) ** 2, 0.16, -0.8)
     Found(step_size=0.5, value=0.00999..., evaluations=2)
     """
-    check_real(start, "start", above=0)
     if not slope <= 0:
         raise ValueError(f"slope is {slope}; it must be at most 0, pass a descent direction such as -gradient")
-    step = start
-    for evaluation in range(1, max_iter + 1):
+    step = 1.0
+    for evaluation in range(1, _HALVINGS + 1):
         new = along(step)
         if np.isfinite(new) and new <= value + _SUFFICIENT * step * slope:
             return Found(step, new, evaluation)
         step /= 2
-    return Found(0.0, value, max_iter)
+    return Found(0.0, value, _HALVINGS)

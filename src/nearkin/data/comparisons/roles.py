@@ -31,8 +31,6 @@ def assign_roles(table: Table, asked: Mapping[str, str | None], form: str | None
     """Give each column its role: by the names given, by usual names, and the objects by position where nothing else is.
 
     `asked` has the name of the column, or None, for "anchor", "near", "far" and "response".
-
-    ValueError, with what to type, where the columns leave two readings.
     """
     given = {
         role: table.column(name.partition("=")[0] if role == "response" else name, role)  # "column=value" names a value

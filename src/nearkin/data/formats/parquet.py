@@ -138,8 +138,7 @@ def listed(columns: dict[str, Column]) -> dict[str, Column]:
 def open_parquet(where: Locator) -> FileRows:
     """Rows of a .parquet file: its list column (`file.parquet:column` if it has several), or its numeric columns.
 
-    Their ids are a column with a usual name of ids, or the only column of text. ValueError if the file is damaged, has
-    several list columns and none is named, a column that is no number, nulls, or lists of different lengths.
+    Their ids are a column with a usual name of ids, or the only column of text.
     """
     with open_file(where.path) as file:
         n = file.metadata.num_rows

@@ -108,9 +108,7 @@ def open_text(where: Locator) -> FileRows:
     The first line is a header if one of its cells is no number, an id before numbers apart, or if it reads 0,1,2,...:
     the column numbers that pandas writes. Vectors are the columns that `file.csv:f0-f2` names, else those that
     `choose_columns` finds, or lists in the cells of one; a table of lists is read whole. Without a header a first
-    column of text holds the rows' ids. Numbers may have decimal commas where commas do not part cells. ValueError names
-    the line and cell that is no number, or the line of another width, and names what to type if the first column may be
-    ids or not.
+    column of text holds the rows' ids. Numbers may have decimal commas where commas do not part cells.
     """
     head = next(pieces(where, _PIECE), b"")
     cut = look(where, head, lines_only=True)

@@ -84,8 +84,7 @@ def rater_reliability(
     """Rater -> weight, the best one's 1: the log odds log((1 - e) / e) of a right answer (Nitzan & Paroush 1982).
 
     `embed(train)` gives points (n, p). The error e is the share of a rater's answers that points learnt from other
-    questions violate; an error of a half or more weighs `smallest`. ValueError without names, and for fewer
-    questions than folds.
+    questions violate; an error of a half or more weighs `smallest`.
     """
     names, right, total = rater_agreement(comparisons, embed, rng)
     error = (total - right + 1) / (total + 2)  # one right and one wrong answer are added to each rater's
@@ -186,8 +185,7 @@ def _times(size: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def match(comparisons: Answers, objects: np.ndarray, y: object = None) -> Comparisons:
-    """`comparisons` with indices into `objects`, turned round by responses y. Raises ValueError for an object that is
-    not among them.
+    """`comparisons` with indices into `objects`, turned round by responses y.
 
     An integer array is taken to index `objects` already.
     """

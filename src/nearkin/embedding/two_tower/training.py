@@ -182,8 +182,7 @@ def train(
 
     A record has `step` (from 1), `total`, `seconds` (without evaluation), `objective` and, with `evaluate`, `metric`,
     of which larger is better. `checkpoint` is written after every step; if it exists, training continues from it with
-    the same result as without the interruption. `max_iter` replaces the solver's. ValueError if the objective is
-    not finite.
+    the same result as without the interruption. `max_iter` replaces the solver's.
     """
     total = max_iter or solver.max_iter or 1
     history: list[Record] = []

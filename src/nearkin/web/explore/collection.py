@@ -77,10 +77,7 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
 
 
 def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
-    """Pictures of a folder, whose files are called as the ids (cat.jpg for cat), or an array (.npy, .npz:key).
-
-    ValueError if no file is called so, or the array is not (n, h, w), (n, h, w, 3) or (n, h, w, 4).
-    """
+    """Pictures of a folder, whose files are called as the ids (cat.jpg for cat), or an array (.npy, .npz:key)."""
     if os.path.isdir(path):
         files = {file.stem: file for file in Path(path).iterdir() if file.suffix.lower() in _ENDINGS}
         found = [files.get(name) for name in ids]
