@@ -9,6 +9,7 @@ boundaries merge to the result of the whole.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -19,6 +20,10 @@ from scipy.sparse import csc_matrix
 from nearkin._check import draw_seed, numpy_generator, validate_vectors
 from nearkin._distributed import ALONE, Group, current
 from nearkin._fields import counted
+
+FAR = 100.0  # a row is far if its distance from the middle exceeds this multiple of the 99 % quantile
+_SAMPLE = 1024  # rows from which both are estimated, half of them at least
+_CHUNK = 8_192  # rows whose distances are computed at a time
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -192,6 +197,36 @@ def training_rows(
         less = f" or a smaller {parameter}" if parameter else ""
         raise ValueError(f"X has n_samples={shard.total} vectors; {of} needs at least {min_rows}, give more{less}")
     return X, shard
+
+
+def far_rows(
+    X: np.ndarray, shard: Shard, fewest: int = 1, numbers: np.ndarray | None = None, level: int = 3
+) -> tuple[np.ndarray, float]:
+    """Mask (n,) of this process's rows X (n, d) too far from the middle to train on, none if fewer than `fewest` of all
+    would be left, and the usual distance from the middle. A warning at that stack level has the user's `numbers` (n,).
+
+    From about 2,000 rows, at most: the median of each column, and of the distances the quantile below which 99 % lie.
+    No row is far if that is 0.
+    """
+    sample = shard.rows(X, np.arange(0, shard.total, max(1, shard.total // _SAMPLE))).astype(np.float64)
+    middle, far = np.median(sample, axis=0), np.zeros(len(X), bool)
+    with np.errstate(over="ignore"):  # of float64: an infinite limit leaves no row out
+        square = np.quantile(np.square(sample - middle).sum(axis=1), 0.99, method="lower")
+        for first in range(0, len(X) if square else 0, _CHUNK):
+            rows = slice(first, first + _CHUNK)
+            far[rows] = np.square(X[rows] - middle).sum(axis=1) > FAR**2 * square
+    radius = float(np.sqrt(square))
+    if shard.total - sum(shard.group.exchange(int(far.sum()))) < fewest:
+        far[:] = False
+    if numbers is not None and far.any():
+        named = numbers[far]
+        which = f"vector {named[0]} lies" if len(named) == 1 else f"vector {named[0]} and {len(named) - 1} more lie"
+        warnings.warn(
+            f"X has far vectors: {which} more than {FAR:g} times as far from the middle as 99 in 100 ({radius:.3g}). "
+            "Training leaves them out; remove them if they are errors or mark missing values",
+            stacklevel=level,
+        )
+    return far, radius
 
 
 def whole_rows(estimator: BaseEstimator, X: ArrayLike, *, min_rows: int = 1, parameter: str = "") -> np.ndarray:

@@ -9,7 +9,6 @@ import pytest
 
 import nearkin as nk
 from nearkin._faiss import nearest_rows
-from nearkin.linalg.norms import FAR, far_rows
 from nearkin.linalg.orthonormal import haar_rotation, orthogonality_error
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.codebooks import (
@@ -25,7 +24,7 @@ from nearkin.quantization.codebooks import (
     refine,
     squared_error,
 )
-from nearkin.statistics import Shard
+from nearkin.statistics import FAR, Shard, far_rows
 from tests.covering import each
 
 
@@ -187,7 +186,7 @@ def test_numbers_in_the_warning_are_the_users(rows: np.ndarray) -> None:
 def test_far_rows_are_few_by_definition(rng: np.random.Generator) -> None:
     def far(X: np.ndarray) -> np.ndarray:
         X = X.astype(np.float32)
-        return np.flatnonzero(far_rows(X, X)[0])
+        return np.flatnonzero(far_rows(X, Shard.of(X))[0])
 
     X = rng.normal(size=(1000, 8))
     assert len(far(X)) == 0

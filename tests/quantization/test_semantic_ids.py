@@ -37,6 +37,18 @@ def test_codebooks_are_fitted_to_ids_of_single_rows(made: nk.SemanticIds, rows: 
     assert made.shared_ < before.shared_
 
 
+def test_far_rows_leave_the_ids_of_the_others_alone(made: nk.SemanticIds, rows: np.ndarray) -> None:
+    """One of 2,500 rows of SIFT 10^6 times as long: rows that ids decode to kept .033 of the neighbours for .439."""
+    others = np.setdiff1d(np.arange(len(rows)), [5, 300])
+    far = rows.copy()
+    far[[5, 300]] *= np.float32(1e6)
+    with pytest.warns(UserWarning, match="vector 5 and 1 more lie"):
+        fitted = nk.SemanticIds(3, 16, random_state=0).fit(far)
+    errors = (np.square(rows - one.decode(one.ids_))[others].sum(1).mean() for one in (fitted, made))
+    assert next(errors) < 1.2 * next(errors)
+    assert unique(fitted.ids_)
+
+
 def test_a_frame_is_fitted_without_a_warning(rows: np.ndarray) -> None:
     frame = pytest.importorskip("pandas").DataFrame(rows, columns=list("abcdefgh"))
     with warnings.catch_warnings():

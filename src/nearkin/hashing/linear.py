@@ -17,7 +17,7 @@ from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.columns import CentredRows, principal_coordinates, random_columns
 from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.linalg.signs import affine_values, row_blocks
-from nearkin.statistics import RowMean, row_mean, shared_generator, squared_norm, training_rows
+from nearkin.statistics import RowMean, far_rows, row_mean, shared_generator, squared_norm, training_rows
 
 SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for each other longer than they work
 
@@ -71,9 +71,11 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         """
         self._check_params()
         X, shard = training_rows(self, X, min_rows=self.n_bits + 1, parameter="n_bits")
+        far, _ = far_rows(X, shard, self.n_bits + 1, np.arange(len(X)))
+        X = X[~far] if far.any() else X
         spectrum = principal_axes(X, self._n_components(), shard.group)
         rows = CentredRows(spectrum, principal_coordinates(X, spectrum), shard.group)
-        return self._learn(rows, X.dtype, callback, y)
+        return self._learn(rows, X.dtype, callback, y, ~far)
 
     @abstractmethod
     def _columns(
@@ -85,8 +87,11 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         """The factor on the data."""
         return scale_of("eq25", rows.spectrum.variances, self.n_bits)
 
-    def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None, y: object = None) -> Self:
-        del y
+    def _learn(
+        self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None, y: object, usual: np.ndarray
+    ) -> Self:
+        """Train on rows, which are the `usual` ones (n,) of those that the labels `y` are for."""
+        del y, usual
         spectrum = rows.spectrum
         spectrum.check_rank(self.n_bits, len(spectrum.mean))
         self.scale_: float = self._scale(rows)
@@ -221,6 +226,8 @@ class RandomHyperplanes(AbstractLinearHasher):
         X, shard = training_rows(self, X, min_rows=2)
         d, generator = X.shape[1], shared_generator(self.random_state)
         shard.check_varies(X)
+        far, _ = far_rows(X, shard, 2, np.arange(len(X)))
+        X = X[~far] if far.any() else X
         mean = shard.group.merge(row_mean(X)).finalize()
         spread = RowMean()
         for block in row_blocks(X):

@@ -41,14 +41,16 @@ class AbstractEncoder(AbstractSpectralHasher):
     def _scale(self, rows: columns.CentredRows) -> float:
         return scale_of(self.scale, rows.spectrum.variances, self.n_bits)
 
-    def _learn(self, rows: columns.CentredRows, dtype: DTypeLike, callback: Callback | None, y: object = None) -> Self:
+    def _learn(
+        self, rows: columns.CentredRows, dtype: DTypeLike, callback: Callback | None, y: object, usual: np.ndarray
+    ) -> Self:
         """Regress on codes of the classes if labels tell vectors apart, else train without labels."""
         if y is None or rows.group.size > 1:  # several processes number labels apart
-            return super()._learn(rows, dtype, callback)
+            return super()._learn(rows, dtype, callback, None, usual)
         Z = rows.coordinates
-        marks = _marks(check_labels(y, "y", len(Z)))  # pyright: ignore[reportArgumentType]
+        marks = _marks(check_labels(y, "y", len(usual))[usual])  # pyright: ignore[reportArgumentType]
         if not marks.nnz:
-            return super()._learn(rows, dtype, callback)
+            return super()._learn(rows, dtype, callback, None, usual)
         c, generator = rows.spectrum.variances, shared_generator(self.random_state)
         rows.spectrum.check_rank(1, len(rows.spectrum.mean))
         W, spread, error = class_regression(Z, marks, c)

@@ -13,12 +13,12 @@ from typing import Self
 
 import numpy as np
 
+from nearkin.statistics import Shard, far_rows
+
 LEVELS = 256  # values of the byte
 _CHUNK = 8_192  # rows whose norms are computed at a time
 _CLIPPED = 1e-3  # share of norms beyond either end of the levels
 _OUTER = 8  # levels of far rows
-FAR = 100.0  # a row is far if its distance from the middle exceeds this multiple of the 99 % quantile
-SAMPLE = 1024  # rows from which the middle and the usual distance are estimated, half of them at least
 # p where norms differ: residual codes and a norm, 16 bytes, keep .647 of GIST, with p = 1 .637, with .5 .647 (2026-11);
 # rows of one norm have p = 1: product codes of SIFT .719, with p = .8 .712, of sentences .528 and .526
 POWER = 0.8
@@ -44,7 +44,7 @@ class Norms:
     def learned(cls, X: np.ndarray) -> Self:
         """The mean of rows X (n, d), and levels in equal ratios; the first is for a row at the mean, the last eight for
         far rows, if there are any. No rows yet."""
-        far, _ = far_rows(X, X[:: max(1, len(X) // SAMPLE)])
+        far, _ = far_rows(X, Shard.of(X))
         usual = X[~far] if far.any() else X
         centre = usual.mean(axis=0, dtype=np.float64).astype(np.float32)
         found, outer = _distances(usual, centre), np.empty(0)
@@ -147,17 +147,6 @@ class Norms:
         factors = np.divide(wanted, sizes, out=np.ones_like(wanted), where=sizes > 0)
         factors = factors**POWER if self.n_bytes else factors
         return factors, np.maximum(np.square(wanted) - np.square(sizes * factors), 0)
-
-
-def far_rows(X: np.ndarray, sample: np.ndarray) -> tuple[np.ndarray, float]:
-    """Mask (n,) of the rows X (n, d) too far from the middle to train on, and the usual distance from it.
-
-    From `sample` (m, d): the median of each column, and of the distances the quantile below which 99 % lie. No row is
-    far if that is 0.
-    """
-    middle = np.median(sample.astype(np.float64), axis=0)
-    radius = float(np.quantile(_distances(sample, middle), 0.99, method="lower"))
-    return _distances(X, middle) > (FAR * radius if radius else np.inf), radius
 
 
 def _have(X: np.ndarray, norm: float, share: float = 1.0) -> bool:

@@ -20,9 +20,8 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import principal_axes, reached
-from nearkin.quantization.codebooks import usual_rows
 from nearkin.quantization.faiss_bridge import empty_index
-from nearkin.statistics import whole_rows
+from nearkin.statistics import Shard, far_rows, whole_rows
 
 _CHUNK = 8_192  # rows encoded at a time
 _CODES = 256  # codes of a byte
@@ -82,7 +81,8 @@ class AxisQuantizer(ReconstructingTransformer):
         self.normalized_: bool | None = has_unit_rows(X)
         # random rows: every k-th row may be alike in sorted data
         order = np.random.default_rng(0).permutation(len(X))[:65_536]
-        rows = usual_rows(X[order], names=order)[0].astype(np.float32)
+        rows = X[order]
+        rows = rows[~far_rows(rows, Shard.of(rows), 1, order)[0]].astype(np.float32)
         mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
         centred = rows - mean
         size = np.abs(centred).max() or np.float32(1)  # squares of the quotient are float32, whatever the unit

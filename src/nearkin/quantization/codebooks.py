@@ -18,10 +18,9 @@ from nearkin._distributed import ALONE, Group
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import nearest
-from nearkin.linalg.norms import FAR, SAMPLE, far_rows
 from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.statistics import CellSums, Shard, squared_norm
+from nearkin.statistics import CellSums, Shard, far_rows, squared_norm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
@@ -77,24 +76,6 @@ class TrainingRows:
         """Vectors and weights of these numbers, counted over all processes, on every process."""
         weights = None if self.weights is None else self.shard.rows(self.weights, numbers)
         return self.shard.rows(self.X, numbers), weights
-
-    def usual(self, fewest: int, names: np.ndarray | None = None) -> tuple[Self, np.ndarray, float]:
-        """The vectors to train on, the far ones (m, d) of all processes, none if fewer than `fewest` would be left, and
-        the usual distance from the middle; a warning has the far ones' user's numbers, of `names` (n,), if given."""
-        some = np.arange(0, self.shard.total, max(1, self.shard.total // SAMPLE))
-        far, radius = far_rows(self.X, self.drawn(some)[0])
-        m = sum(self.shard.group.exchange(int(far.sum())))
-        if not m or self.shard.total - m < fewest:
-            return self, self.X[:0], radius
-        if names is not None:
-            warn_of(names[far], radius)
-        return self.only(~far), self.shard.whole(self.X[far]), radius
-
-
-def usual_rows(X: np.ndarray, fewest: int = 1, names: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors of X (n, d) to train on, `fewest` at least, and the far ones, whose `names` (n,) a warning has."""
-    usual, far, _ = TrainingRows(X, Shard.of(X)).usual(fewest, np.arange(len(X)) if names is None else names)
-    return usual.X, far
 
 
 @dataclass(frozen=True)
@@ -377,8 +358,10 @@ def prepare(rows: TrainingRows, n_subspaces: int, fewest: int, most: int, genera
         return wide
 
     rows = rows.changed(spread)
-    rows, apart, radius = rows.usual(fewest, numbers)
-    scale = calming_scale(np.array([radius]))
+    far, radius = far_rows(rows.X, rows.shard, fewest, numbers, level=4)
+    scale, apart = calming_scale(np.array([radius])), rows.shard.whole(rows.X[far])
+    if len(apart):
+        rows = rows.only(~far)
     if scale != 1:
         rows, apart = rows.changed(lambda X: X * np.float32(scale)), apart * np.float32(scale)
     return Prepared(rows, apart, places, scale)
@@ -393,18 +376,6 @@ def spread_columns(d: int, n_subspaces: int) -> np.ndarray:
     width = -(-d // n_subspaces)
     sizes = np.diff(np.arange(n_subspaces + 1) * d // n_subspaces)[::-1]
     return np.concatenate([width * m + np.arange(size) for m, size in enumerate(sizes)])
-
-
-def warn_of(rows: np.ndarray, radius: float) -> None:
-    """Warn of the vectors that are trained apart; `rows` (m,) are their numbers."""
-    if len(rows):
-        which = f"vector {rows[0]} lies" if len(rows) == 1 else f"vector {rows[0]} and {len(rows) - 1} more lie"
-        warnings.warn(
-            f"X has far vectors: {which} more than {FAR:g} times as far from the middle as 99 in "
-            f"100 ({radius:.3g}). Rotation and codebooks are trained without them; remove them if they are "
-            "errors or mark missing values",
-            stacklevel=5,
-        )
 
 
 def calming_scale(values: np.ndarray) -> float:

@@ -33,7 +33,7 @@ from nearkin.metrics.trial import HeldOut, Trial, held_out, paired_difference
 from nearkin.quantization.order import SCORES, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
-from nearkin.statistics import shared_generator, whole_rows
+from nearkin.statistics import Shard, far_rows, shared_generator, whole_rows
 
 Coded = Callable[[np.ndarray], np.ndarray]  # rows (n, d) to their decoded codes (n, d)
 Train = Callable[[np.ndarray], Coded]  # rows that the codec learns from to the codec
@@ -227,7 +227,9 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         asked = None if queries is None else check_queries(queries, d, min_rows=20)
         asked = None if asked is None else asked.astype(np.float32)
         generator = shared_generator(self.random_state)
-        X = X[generator.permutation(len(X))[: 16_384 + 2 * OF_TRIALS.queries]].astype(np.float32)
+        order = generator.permutation(len(X))[: 16_384 + 2 * OF_TRIALS.queries]
+        X = X[order].astype(np.float32)
+        X = X[~far_rows(X, Shard.of(X), 2, order)[0]]
         self.rotation_: np.ndarray = np.eye(d, dtype=np.float32)
         mean = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(d)
         self.mean_: np.ndarray = mean.astype(np.float32)

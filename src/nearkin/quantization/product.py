@@ -32,7 +32,7 @@ from nearkin.quantization.codebooks import (
 )
 from nearkin.quantization.rotation import ROTATIONS, make_update
 from nearkin.quantization.training import STARTS, Plan, learn
-from nearkin.statistics import shared_generator, training_rows
+from nearkin.statistics import far_rows, shared_generator, training_rows
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
 _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
@@ -326,7 +326,7 @@ class ProductQuantizer(ReconstructingTransformer):
         """A batch X (b, d) ready to learn from: without far rows, minus the coarse centroids, padded; and its group."""
         X, shard = training_rows(self, X, reset=False)
         X = _check.check_magnitude(X).astype(np.float32)
-        X = TrainingRows(X, shard).usual(0, np.arange(len(X)) if warn else None)[0].X
+        X = X[~far_rows(X, shard, 0, np.arange(len(X)) if warn else None, level=4)[0]]
         if self.coarse_centroids_ is not None:
             X = CoarseQuantizer(self.coarse_centroids_).residuals(X)
         return np.pad(X, ((0, 0), (0, self._padding))), shard.group

@@ -33,10 +33,10 @@ from nearkin.quantization.additive import (
     steady_numbers,
 )
 from nearkin.quantization.axis import learned_grid
-from nearkin.quantization.codebooks import CoarseQuantizer, make_room, usual_rows
+from nearkin.quantization.codebooks import CoarseQuantizer, make_room
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
-from nearkin.statistics import shared_generator, whole_rows
+from nearkin.statistics import Shard, far_rows, shared_generator, whole_rows
 
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}  # bits -> FAISS's search type
 _MOST_POINTS = 256  # rows that are trained on, at most, for each centroid
@@ -85,7 +85,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         X = _check.check_magnitude(whole_rows(self, X, min_rows=getattr(self, parameter), parameter=parameter))
         _check.check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
         self.normalized_: bool | None = _check.has_unit_rows(X)
-        X, far = usual_rows(X, getattr(self, parameter))
+        outside, _ = far_rows(X, Shard.of(X), getattr(self, parameter), np.arange(len(X)))
+        X, far = X[~outside] if outside.any() else X, X[outside]
         moment = query_moment(self.metric, X, queries)
         generator = shared_generator(self.random_state)
         limit = _MOST_POINTS * max(self.n_centroids, self.n_lists)

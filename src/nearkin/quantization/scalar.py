@@ -12,7 +12,7 @@ from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
-from nearkin.statistics import whole_rows
+from nearkin.statistics import Shard, far_rows, whole_rows
 
 _TYPES = {
     4: faiss.ScalarQuantizer.QT_4bit,
@@ -85,7 +85,10 @@ class ScalarQuantizer(ReconstructingTransformer):
                     f"{_HALF.tiny:.2g}: scale vectors and queries alike, for example by {1 / largest:.0e}, or type "
                     "n_bits=8"
                 )
-        X = X[:: -(-len(X) // 65_536)].astype(np.float32)
+        every = -(-len(X) // 65_536)
+        X = X[::every].astype(np.float32)
+        if self.n_bits < 16:
+            X = X[~far_rows(X, Shard.of(X), 1, every * np.arange(len(X)))[0]]
         self.clipped_, self.scale_ = 0.0, np.empty(0, np.float32)
         if self.n_bits == 16:
             return self

@@ -20,6 +20,7 @@ from nearkin._fields import Extra, counted
 from nearkin._types import ArrayLike, Seed
 from nearkin.quantization.additive import CodeSums, fill
 from nearkin.quantization.residual import ResidualQuantizer
+from nearkin.statistics import Shard, far_rows
 
 if TYPE_CHECKING:
     from nearkin.quantization.layer.ids import IdsIndex
@@ -85,7 +86,8 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         self._check_settings(len(X))
         learner = ResidualQuantizer(self.levels, self.codes, random_state=self.random_state).fit(X)
         self.codebooks_ = np.ascontiguousarray(learner.codebooks_[0, :, :, : X.shape[1]])
-        some = X[:: -(-len(X) // (256 * self.codes))]
+        usual = X[~far_rows(X, Shard.of(X), self.codes)[0]]
+        some = usual[:: -(-len(usual) // (256 * self.codes))]
         middle = some.mean(0)
         # fits of the codebooks to ids that no two rows share: on 36,000 sentences 8.7 % share their nearest id (11.5 %
         # without) and the error is 1.7 % less, of other rows .6 % less; 12 rounds gain .1 points more
@@ -282,7 +284,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         """
         beam = min(16, self.codes**self.levels)
         codebooks = self.codebooks_.copy()
-        middle = codebooks[0].mean(0)
+        middle = np.median(codebooks[0], axis=0)  # some centroids may be those of far vectors
         codebooks[0] -= middle
         coder = faiss.ResidualQuantizer(X.shape[1], self.levels, (self.codes - 1).bit_length())
         fill(coder, codebooks[None], beam)
