@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,6 +8,7 @@ import torch
 import nearkin as nk
 from nearkin._check import (
     check_choice,
+    check_finite,
     check_integer,
     check_real,
     check_vectors,
@@ -13,6 +16,7 @@ from nearkin._check import (
     numpy_generator,
     torch_generator,
 )
+from tests.covering import each
 from tests.refusals import each_refused
 
 pl = pytest.importorskip("polars", reason="needs polars")
@@ -59,6 +63,25 @@ def test_tables_with_types_of_their_own_are_numbers():
         check_vectors(table.mask(table == 1).iloc[[0, 2, 2]].reset_index(drop=True))
     with pytest.raises(TypeError, match="X has 1 column without numbers: 'name'; drop them"):
         check_vectors(table.assign(name="a"))
+    for times in (pd.DataFrame({"a": [1.0], "t": pd.Timestamp(0)}), pl.DataFrame({"a": [1.0], "t": [timedelta(1)]})):
+        with pytest.raises(TypeError, match="X has 1 column without numbers: 't'"):
+            check_vectors(times)  # polars makes numbers of them
+
+
+@each(
+    ("X", "text"),
+    [
+        (
+            np.where(np.eye(4, 3) == 1, np.nan, 1)[1:],
+            r"in 2 of 3 rows, the first is row 0, column 1; remove these rows",
+        ),
+        (np.full((3, 2), [1, np.inf]), r"in 3 of 3 rows, the first is row 0, column 1; .*: X\[:, np.isfinite\(X\).all"),
+        (np.array([1, np.nan]), r"in 1 of 2 rows, the first is row 1; remove these rows.* X\[np.isfinite\(X\)\]"),
+    ],
+)
+def test_a_place_without_a_number_is_named_and_the_way_leaves_something(X, text):
+    with pytest.raises(ValueError, match=text):
+        check_finite(X)
 
 
 def hidden(*entries):

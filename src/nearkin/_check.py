@@ -6,8 +6,7 @@ A `random_state` becomes a NumPy or a torch generator here; no global state is r
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from itertools import chain
 from numbers import Integral, Real
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from nearkin._fields import counted
+from nearkin._fields import Extra, counted
 from nearkin._types import ArrayLike, Seed
 
 if TYPE_CHECKING:
@@ -39,7 +38,8 @@ def check_choice(value: T, name: str, choices: Iterable[object]) -> T:
 def check_instance(value: object, name: str, *kinds: type[T]) -> T:
     """Return `value` if it is of one of the types; TypeError otherwise."""
     if not isinstance(value, kinds):
-        wanted = " or ".join(f"{kind.__module__.partition('.')[0]}'s {kind.__name__}" for kind in kinds)
+        rooms = ("" if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}'s " for kind in kinds)
+        wanted = " or ".join(room + kind.__name__ for room, kind in zip(rooms, kinds, strict=True))
         raise TypeError(f"{name} is of type {type(value).__name__}; it must be {wanted}")
     return value
 
@@ -77,19 +77,26 @@ def _check_range(value: Any, name: str, low: float | None, high: float | None, k
 
 
 def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
-    """Return X (n, ...) if every entry is finite; ValueError with the count of bad rows and the first one's number."""
+    """Return X (n, ...) if every entry is finite; ValueError with the count of bad rows and the first bad place."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = X.sum()
     if np.isfinite(total):  # one cheap pass in the type of X; an overflow to inf only costs the exact look below
         return X
-    rows = ~np.isfinite(X.reshape(len(X), -1)).all(axis=1)
-    if rows.any():
-        kinds = " and ".join(sorted(not_finite(X[rows])))
-        raise ValueError(
-            f"{name} contains {kinds} in {rows.sum()} of {counted(len(X), 'row')}, the first is row "
-            f"{int(rows.argmax())}; remove them, for example {name}[np.isfinite({name}){'.all(axis=1)' * (X.ndim > 1)}]"
-        )
+    bad = ~np.isfinite(X.reshape(len(X), -1))
+    if bad.any():
+        raise ValueError(bad_values(name, not_finite(X), bad.any(axis=1).nonzero()[0], bad[bad.any(axis=1)][0], len(X)))
     return X
+
+
+def bad_values(name: str, kinds: set[str], rows: np.ndarray, first: np.ndarray, n: int, as_read: str = "") -> str:
+    """The error text for NaN or infinity in `rows` (m,) of n, the `first` of which has them in these columns (d,)."""
+    values, wide = name if name.isidentifier() else "X", len(first) > 1
+    way = f"remove these rows, for example {values}[np.isfinite({values}){'.all(axis=1)' * wide}]"
+    if len(rows) == n:
+        way = f"no row is without: fill them, or remove columns: {values}[:, np.isfinite({values}).all(axis=0)]"
+    place = f"row {rows[0]}" + f", column {int(first.argmax())}" * wide
+    where = f"in {len(rows)} of {counted(n, 'row')}, the first is {place}"
+    return f"{name} contains {' and '.join(sorted(kinds))}{as_read} {where}; {way}"
 
 
 def not_finite(X: np.ndarray) -> set[str]:
@@ -139,15 +146,15 @@ def check_queries(queries: ArrayLike, d: int, *, min_rows: int = 1, metric: str 
     return check_magnitude(check_vectors(queries, name="queries", n_features=d, min_rows=min_rows), "queries", metric)
 
 
-def warn_of_vanishing(X: np.ndarray) -> None:
-    """Warn of rows X (n, d) so small that float32 has 0 for all their squared distances: then every row is as near."""
-    largest = max(float(X.max(initial=0)), -float(X.min(initial=0)))
+def check_not_vanishing(X: np.ndarray, metric: str = "l2") -> np.ndarray:
+    """Return rows X (n, d); ValueError if float32 has about 0 for all their squared distances, and they are not 0."""
+    largest = max(float(X.max(initial=0)), -float(X.min(initial=0))) if metric in ("l2", "ip") else 0
     if 0 < largest < 1e-18:
-        warnings.warn(
-            f"the largest value of X is {largest:.2g}; squares of such values are about 0 in float32, and no "
-            f"row is nearer than another: scale the data and the queries alike, for example by {1 / largest:.0e}",
-            stacklevel=3,
+        raise ValueError(
+            f"the largest value of X is {largest:.2g}; squares of such values are about 0 in float32, and no row is "
+            f"nearer than another: scale the data and the queries alike, for example by {1 / largest:.0e}"
         )
+    return X
 
 
 def repeated(values: np.ndarray) -> np.ndarray:
@@ -317,6 +324,7 @@ def check_vectors(
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise. TypeError for
     sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity. Estimators use
     `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: types up to 2 bytes stay."""
+    _check_columns(X, name)
     given, X = X, as_array(X, name)
     if X.dtype.kind == "O" and hasattr(given, "columns"):
         X = _numbers(given, name)
@@ -342,13 +350,21 @@ def _numbers(frame: Any, name: str) -> np.ndarray:
     """The columns of a DataFrame as float64 (n, d), NaN where one has no value; TypeError names those of text."""
     import narwhals as nw
 
-    columns = list(nw.from_native(frame, eager_only=True).iter_columns())
-    other = [repr(c.name) for c in columns if not (c.dtype.is_numeric() or c.dtype == nw.Boolean)]
-    if other:
+    _check_columns(frame, name, lambda kind: kind.is_numeric() or kind == nw.Boolean)
+    columns = nw.from_native(frame, eager_only=True).iter_columns()
+    return np.stack([column.cast(nw.Float64).to_numpy() for column in columns], axis=1)
+
+
+def _check_columns(X: Extra, name: str, good: Callable[[Extra], bool] = lambda kind: not kind.is_temporal()) -> None:
+    """TypeError names the columns of a DataFrame whose type is not `good`; times, which many libraries make numbers."""
+    import narwhals as nw
+
+    frame: Extra = nw.from_native(X, eager_only=True, pass_through=True) if hasattr(X, "columns") else X
+    kinds = frame.schema.items() if isinstance(frame, nw.DataFrame) else ()
+    if other := [repr(column) for column, kind in kinds if not good(kind)]:
         names = ", ".join(other[:5]) + ", ..." * (len(other) > 5)
         way = f"drop them, or type nk.read_vectors({name}), which reads lists and leaves text out"
         raise TypeError(f"{name} has {counted(len(other), 'column')} without numbers: {names}; {way}")
-    return np.stack([column.cast(nw.Float64).to_numpy() for column in columns], axis=1)
 
 
 def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1) -> np.ndarray:
@@ -360,6 +376,9 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
     width = None if reset else getattr(estimator, "n_features_in_", None)
     if type(X) is np.ndarray and X.dtype in (np.float32, np.float64) and X.shape[1:] == (width,) and len(X) >= min_rows:
         return check_finite(np.ascontiguousarray(X))  # what follows takes .1 ms, as long as a query of bits
+    _check_columns(X, "X")
+    if str(getattr(X, "dtype", "")).startswith(("datetime", "timedelta")):
+        check_vectors(X)  # its error; scikit-learn takes times for numbers
     if not reset and not hasattr(X, "columns"):
         estimator = copy(estimator)
         vars(estimator).pop("feature_names_in_", None)

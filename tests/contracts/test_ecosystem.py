@@ -141,6 +141,19 @@ def test_clones_and_processes_give_the_same(name: str, X: np.ndarray) -> None:
         np.testing.assert_array_equal(fitted.transform(X), expected)
 
 
+@each("name", PUBLIC)
+def test_seeds_of_numpy_are_taken_and_times_are_no_numbers(name: str, X: np.ndarray) -> None:
+    """Before, a bridge refused all three, and every class took nanoseconds for coordinates."""
+    model, y = clone(PUBLIC[name]), X[:, :5] if name == "Bridge" else None
+    for seed in (np.int64(0), np.random.default_rng(0), np.random.RandomState(0)):
+        if hasattr(model, "random_state"):
+            model.set_params(random_state=seed).fit(X, y)
+    times = X.astype("datetime64[s]")
+    for given in (times, times - times[0], pd.DataFrame(X).assign(at=times[:, 0])):
+        with pytest.raises(TypeError, match=r"must be numeric|1 column without numbers"):
+            model.fit(given, y)
+
+
 def _error(model: nk.ProductQuantizer, X: np.ndarray, y: object = None) -> float:
     return -model.distortion(X)
 

@@ -1,6 +1,7 @@
 import json
 import shutil
 import tracemalloc
+from functools import partial
 
 import faiss
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from nearkin import ITQ, Index, OgE, ProductQuantizer, RandomHyperplanes
+from nearkin import ITQ, Index, OgE, ProductQuantizer, RandomHyperplanes, Rotation
 from nearkin._storage import write_arrays
+from nearkin.quantization import ResidualQuantizer
 from tests.covering import each
 from tests.refusals import each_refused
 from tests.storage.signed import signed
@@ -197,16 +199,8 @@ BAD = [
     (lambda i: Index.build(X, StandardScaler()), TypeError, "quantizer is a StandardScaler; it must be a product"),
     (lambda i: Index.build(X[:, :8], QUANTIZERS["pq"].fit(X)), ValueError, "fitted on 16 columns, and the index has 8"),
     (lambda i: i.merge(i), ValueError, "other is this index itself"),
-    (
-        lambda i: i.merge(Index.build(X, metric="ip")),
-        ValueError,
-        "'ip', .* cannot be merged into one of .*'l2'",
-    ),
-    (
-        lambda i: i.merge(Index.build(X[:, :8])),
-        ValueError,
-        "8, .* cannot be merged into one of .*'columns': 16",
-    ),
+    (lambda i: i.merge(Index.build(X, metric="ip")), ValueError, "'ip', .* cannot be merged into one of .*'l2'"),
+    (lambda i: i.merge(Index.build(X[:, :8])), ValueError, "8, .* cannot be merged into one of .*'columns': 16"),
     (lambda i: i.merge(Index.build(X, QUANTIZERS["pq"])), ValueError, "'kind': 'IndexPQ'} cannot be merged into"),
     (lambda i: i.merge(Index.build(X, ids=np.arange(600))), ValueError, "cannot be merged"),
     (lambda i: i.merge(Index.build(X, keep_vectors=True)), ValueError, "cannot be merged"),
@@ -332,13 +326,23 @@ def test_few_centroids_of_two_columns_are_refused_where_faiss_cannot_search_them
         assert index.search(X[:3], 2)[1].shape == (3, 2)
 
 
-@each("quantizer", [None, ProductQuantizer(2, 8, rotation=None, max_iter=1, random_state=0)])
-def test_data_whose_squares_vanish_are_warned_of(quantizer):
-    """Before, every row had distance 0, and the first rows were everybody's nearest, without a word."""
+@each(
+    "fit",
+    [
+        *(
+            partial(Index.build, quantizer=made)
+            for made in (None, ProductQuantizer(2, 8, rotation=None, random_state=0), 2)
+        ),
+        ResidualQuantizer(2, 8).fit,
+        Rotation("int8").fit,
+    ],
+)
+def test_data_whose_squares_vanish_are_refused(fit):
+    """Before, every row had distance 0, and the first rows were everybody's nearest; sums of codes held nothing."""
     X = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
-    with pytest.warns(UserWarning, match="squares of such values are about 0 in float32"):
-        Index.build(X * np.float32(1e-25), quantizer)
-    Index.build(X * np.float32(1e-15), quantizer)
+    with pytest.raises(ValueError, match=r"about 0 in float32.* for example by 3e\+24"):
+        fit(X * np.float32(1e-25))
+    Index.build(X * np.float32(1e-15)).add(X * np.float32(1e-25))
     Index.build(X * np.float32(0), None)
 
 

@@ -42,10 +42,7 @@ CODES = {
     "axes": AxisQuantizer(6),
 }
 # every code with a metric where all rows have one norm, and with one where each has a byte
-CASES = [
-    *zip(CODES, cycle(["one"]), cycle(["l2", "ip", "cosine"])),
-    *zip(CODES, cycle(["byte"]), cycle(["ip", "l2"])),
-]
+CASES = [*zip(CODES, cycle(["one"]), cycle(["l2", "ip", "cosine"])), *zip(CODES, cycle(["byte"]), cycle(["ip", "l2"]))]
 
 
 @cache

@@ -1,6 +1,8 @@
 """LangChain's own suite for vector stores, and what it leaves out: filters, diverse answers, saving, wrong calls."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import nearkin as nk
 pytest.importorskip("langchain_core", reason="needs langchain-core")
 from langchain_core.embeddings import Embeddings
 
-from nearkin.integrations import LangChainStore
+from nearkin.integrations import LangChainStore, documents
 
 kit = pytest.importorskip("langchain_tests.integration_tests.vectorstores", reason="needs langchain-tests")
 
@@ -97,3 +99,20 @@ def test_no_texts_missing_ids_and_codes() -> None:
     assert np.isfinite(store.similarity_search_with_score("abc", k=3)[0][1])
     store.delete()
     assert store.similarity_search("abc") == []
+
+
+def test_threads_share_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asynchronous methods are threads. Before, each of the first made an index, and only the last one stayed."""
+    build = documents.Index.build
+    monkeypatch.setattr(documents.Index, "build", lambda *given: (sleep(0.05), build(*given))[1])
+    store = LangChainStore(Letters())
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda name: store.add_texts([name, name * 2]), "abcdefgh"))
+        searched = pool.map(lambda name: store.similarity_search(name, k=9), "abcdefgh" * 9)
+        removed = pool.map(lambda names: store.delete(names[:1]), made)
+    assert all(searched)
+    assert all(removed)
+    assert len(store.similarity_search("a", k=99)) == 8
+    for call in (store.delete, store.get_by_ids):  # its letters were ids
+        with pytest.raises(TypeError, match=r"ids is 'ab'; it must be a list: \['ab'\]"):
+            call("ab")

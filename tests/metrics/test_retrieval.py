@@ -122,6 +122,8 @@ def test_a_query_with_nothing_relevant_is_left_out() -> None:
         (lambda: metrics.recall([["a"]], [[1]]), TypeError, "ids must be of one type"),
         (lambda: metrics.recall([[1]], [[1]], n_relevant=2), ValueError, "n_relevant is 2; relevant has only 1"),
         (lambda: metrics.recall([[1]], [[1]], k=0), ValueError, "k is 0"),
+        (lambda: metrics.ndcg([[2, 0, 1]], [[0, 1, 0]]), ValueError, "relevant holds 0 and 1 alone, 3 times a query"),
+        (lambda: metrics.precision(np.eye(3, dtype=int), [[2]] * 3), ValueError, "retrieved holds 0 and 1 alone"),
         (lambda: metrics.label_relevance([[1]], [1, 2]), ValueError, r"labels has shape \(2,\)"),
         (lambda: metrics.label_relevance([1], [1]), ValueError, r"must be \(n, K\) and \(n,\)"),
         (lambda: metrics.label_relevance([[1, 0]], [[1, 0]]), ValueError, r"\(n, K, c\) and \(n, c\)"),

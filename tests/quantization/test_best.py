@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.quantization.best import (
-    _SHARE,
-    BestCode,
-    Budget,
-    Candidate,
-    Screening,
-    Short,
-    best,
-    candidates,
-)
+from nearkin.quantization.best import _SHARE, BestCode, Budget, Candidate, Screening, Short, best, candidates
 from nearkin.quantization.sized import WithNorms
 from tests.covering import each
 from tests.refusals import each_refused

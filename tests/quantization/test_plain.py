@@ -68,10 +68,7 @@ def test_the_short_fits_decide(monkeypatch, X, recalls, n_bytes, norms) -> None:
 def test_rows_of_one_norm_need_no_byte(monkeypatch, X) -> None:
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     for metric in ("cosine", "l2"):
-        assert fitted(monkeypatch, PlainCode(8, metric=metric, random_state=0), unit, {})[2] == [
-            "product",
-            "residual",
-        ]
+        assert fitted(monkeypatch, PlainCode(8, metric=metric, random_state=0), unit, {})[2] == ["product", "residual"]
 
 
 def test_what_cannot_be_compared_in_time_is_a_product_code(monkeypatch, X) -> None:

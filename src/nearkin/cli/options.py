@@ -92,12 +92,7 @@ HELP = f"""
 - history: A table of pairs of new entities, in the columns of the first table: results for them.
 """
 
-TYPES: dict[type, str | None] = {
-    int: "INT",
-    float: "FLOAT",
-    str: "NAME",
-    bool: None,
-}  # of options without a metavar
+TYPES: dict[type, str | None] = {int: "INT", float: "FLOAT", str: "NAME", bool: None}  # of options without a metavar
 ARGUMENTS = {  # their metavars -> what they name
     **dict.fromkeys(("VECTORS", "QUERIES", "SIGNALS", "PAIRS", "SHARDS..."), "FILE"),
     **dict.fromkeys(("INDEX", "EMB", "FOLDER"), "DIR"),

@@ -18,15 +18,7 @@ from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, TextWords, lo
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
 from nearkin.data.header import is_header
-from nearkin.data.names import (
-    COMPARISONS,
-    DISSIMILARITY,
-    OPTIONS,
-    PAIRS,
-    SIMILARITY,
-    means,
-    normal,
-)
+from nearkin.data.names import COMPARISONS, DISSIMILARITY, OPTIONS, PAIRS, SIMILARITY, means, normal
 from nearkin.data.text import named_columns, table_cells
 from nearkin.records import Reading
 

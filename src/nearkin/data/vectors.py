@@ -6,7 +6,7 @@ from typing import Unpack
 
 import numpy as np
 
-from nearkin._check import check_integer, not_finite, numpy_generator, repeated, zero_rows
+from nearkin._check import bad_values, check_integer, not_finite, numpy_generator, repeated, zero_rows
 from nearkin._fields import Extra, StrPath, counted
 from nearkin._storage import digest
 from nearkin._types import Seed
@@ -94,7 +94,7 @@ class VectorFile:
         return _to_float32(self._rows.take(self.first + numbers))
 
     def check_finite(self, callback: Callback = ignore, *, metric: str = "l2") -> None:
-        """Raise ValueError if any row holds NaN or infinity, with their count and the first one's number.
+        """Raise ValueError if any row holds NaN or infinity, with their count and the first one's place.
 
         For the metric "cosine" rows of zeros are refused too. Integers are finite: without that metric such files are
         not read. `callback` is that of `chunks`.
@@ -106,15 +106,14 @@ class VectorFile:
         for chunk in self.chunks(callback=callback):
             wrong = np.flatnonzero(~np.isfinite(chunk).all(axis=1))
             kinds |= not_finite(chunk[wrong])
+            if len(wrong) and not bad:
+                first = ~np.isfinite(chunk[wrong[0]])
             bad += (wrong + done).tolist()
             if cosine:
                 zeros += (np.flatnonzero(~chunk.any(axis=1)) + done).tolist()
             done += len(chunk)
         if bad:
-            raise ValueError(
-                f"{self.name} contains {' and '.join(sorted(kinds))} (as float32) in {len(bad)} of "
-                f"{counted(len(self), 'row')}, the first is row {bad[0]}; remove them: X[np.isfinite(X).all(axis=1)]"
-            )
+            raise ValueError(bad_values(self.name, kinds, np.array(bad), first, len(self), " (as float32)"))
         if zeros:
             raise ValueError(zero_rows(self.name, len(zeros), len(self), zeros[0]))
 

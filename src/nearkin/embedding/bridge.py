@@ -11,10 +11,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.linear_model import RidgeCV
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import as_array, check_choice, check_instance, check_vectors, validate_vectors, warn_of_names
+from nearkin._check import as_array, check_choice, check_vectors, numpy_generator, validate_vectors, warn_of_names
 from nearkin._estimators import SavedEstimator
 from nearkin._fields import Extra, counted
-from nearkin._types import ArrayLike, Record
+from nearkin._types import ArrayLike, Record, Seed
 from nearkin.linalg.orthonormal import nearest_orthogonal, unit_rows
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.metrics.retrieval import without_self
@@ -74,7 +74,7 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     KIND: ClassVar[str] = "bridge"
     n_features_in_: int
 
-    def __init__(self, kind: str = "auto", metric: str = "cosine", random_state: int | None = None) -> None:
+    def __init__(self, kind: str = "auto", metric: str = "cosine", random_state: Seed = None) -> None:
         self.kind = kind
         self.metric = metric
         self.random_state = random_state
@@ -91,7 +91,7 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
             raise ValueError("Bridge requires y to be passed, but the target y is None; y is the old encoder's vectors")
         check_choice(self.kind, "kind", ("auto", *_KINDS))
         check_choice(self.metric, "metric", _METRICS)
-        check_instance(self.random_state, "random_state", int, type(None))
+        generator = numpy_generator(self.random_state)
         new = validate_vectors(self, X, reset=True, min_rows=2).astype(np.float32, copy=False)
         if not hasattr(y, "toarray"):  # sparse; scikit-learn's habits else: one column, and numbers as objects
             y = as_array(y, "y")
@@ -105,7 +105,7 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
                 f"{counted(n, 'pair is', 'pairs are')} too few for {new.shape[1]} and "
                 f"{counted(old.shape[1], 'column')}; give at least {least}, better five times that"
             )
-        order = np.random.default_rng(self.random_state).permutation(n)
+        order = generator.permutation(n)
         # a fifth of the pairs compares the kinds
         judged, learned = np.split(order, [max(1, min(int(0.2 * n), OF_TRIALS.queries))])
         kinds = _KINDS if self.kind == "auto" else (self.kind,)

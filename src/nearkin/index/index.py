@@ -12,14 +12,7 @@ from typing import Self, cast
 import faiss
 import numpy as np
 
-from nearkin._check import (
-    check_choice,
-    check_integer,
-    check_magnitude,
-    check_vectors,
-    take_names,
-    warn_of_vanishing,
-)
+from nearkin._check import check_choice, check_integer, check_magnitude, check_not_vanishing, check_vectors, take_names
 from nearkin._faiss import add_codes
 from nearkin._fields import StrPath, counted
 from nearkin._guard import Guard, uninterrupted
@@ -192,7 +185,7 @@ class Index:
         X are others, or the other way round.
         """
         check_choice(metric, "metric", METRICS)
-        given, X = X, check_magnitude(check_vectors(X, small=True), metric=metric)
+        given, X = X, check_not_vanishing(check_magnitude(check_vectors(X, small=True), metric=metric), metric)
         kept = KeptVectors.wanted(keep_vectors, X.shape[1], X.dtype)
         levels = norms if isinstance(norms, Norms) else Norms.learned(X) if norms else None
         if quantizer is not None:
@@ -273,8 +266,8 @@ class Index:
         All vectors are encoded before any is added.
         """
         X = self._checked(X)
-        if self.metric in ("l2", "ip") and isinstance(X, np.ndarray):
-            warn_of_vanishing(X)
+        if isinstance(X, np.ndarray) and not len(self):
+            check_not_vanishing(X, self.metric)
         return self._put(X, lambda rows: rows.with_more(ids, len(X)), callback)
 
     def remove(self, ids: ArrayLike, *, missing: str = "raise") -> Self:

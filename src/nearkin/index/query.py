@@ -95,13 +95,7 @@ class Query:
         return np.searchsorted(owner[order], np.arange(len(Q) + 1)), scores, positions
 
     def _some(
-        self,
-        Q: np.ndarray,
-        k: int,
-        selection: Selection,
-        queries: np.ndarray,
-        allowed: np.ndarray | None,
-        more: int,
+        self, Q: np.ndarray, k: int, selection: Selection, queries: np.ndarray, allowed: np.ndarray | None, more: int
     ) -> Found:
         """Scores and positions (q, k) for Q (q, d), these `queries` of the selection; `more` may have to be dropped."""
         if k == 0:

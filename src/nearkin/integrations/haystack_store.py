@@ -48,17 +48,18 @@ class HaystackStore:
         policy."""
         if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
             raise ValueError("documents must be a list of haystack's Document")
-        new = {each.id: each for each in documents}
-        again = sorted(set(new) & set(self.documents.records))
-        if policy == DuplicatePolicy.SKIP:
-            new = {name: each for name, each in new.items() if name not in self.documents.records}
-        elif policy != DuplicatePolicy.OVERWRITE and (again or len(new) < len(documents)):
-            raise DuplicateDocumentError(
-                f"{counted(len(again), 'id is', 'ids are')} in the store already, such as {again[:1]}"
-            )
-        records = [each.to_dict(flatten=False) | {"embedding": None} for each in new.values()]
-        self.documents.put(list(new), records, [each.embedding for each in new.values()])
-        return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(new)
+        with self.documents.guard.writing():
+            new = {each.id: each for each in documents}
+            again = sorted(set(new) & set(self.documents.records))
+            if policy == DuplicatePolicy.SKIP:
+                new = {name: each for name, each in new.items() if name not in self.documents.records}
+            elif policy != DuplicatePolicy.OVERWRITE and (again or len(new) < len(documents)):
+                raise DuplicateDocumentError(
+                    f"{counted(len(again), 'id is', 'ids are')} in the store already, such as {again[:1]}"
+                )
+            records = [each.to_dict(flatten=False) | {"embedding": None} for each in new.values()]
+            self.documents.put(list(new), records, [each.embedding for each in new.values()])
+            return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(new)
 
     def delete_documents(self, document_ids: Sequence[str]) -> None:
         """Remove the documents of these ids; unknown ones are passed over."""
@@ -84,9 +85,10 @@ class HaystackStore:
         self, query_embedding: list[float], filters: Filters = None, top_k: int = 10
     ) -> list[Document]:
         """The documents nearest to the embedding, with their scores."""
-        keep = set(self._accepted(filters)).__contains__ if filters else None
-        names, scores = self.documents.nearest(query_embedding, top_k, keep)
-        return [self._document(name, score) for name, score in zip(names, scores, strict=True)]
+        with self.documents.guard.reading():
+            keep = set(self._accepted(filters)).__contains__ if filters else None
+            names, scores = self.documents.nearest(query_embedding, top_k, keep)
+            return [self._document(name, score) for name, score in zip(names, scores, strict=True)]
 
     def save(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write documents and index to a folder; nothing is pickled, and metadata must be JSON."""

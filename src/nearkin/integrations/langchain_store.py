@@ -9,7 +9,7 @@ import numpy as np
 from nearkin._fields import StrPath
 from nearkin._types import Record
 from nearkin.contracts import Quantizer
-from nearkin.integrations.documents import Documents
+from nearkin.integrations.documents import Documents, listed
 
 try:
     from langchain_core.documents import Document
@@ -60,11 +60,11 @@ class LangChainStore(VectorStore):
 
     def delete(self, ids: Sequence[str] | None = None, **_: object) -> bool:
         """Remove the documents of these ids, all for None; unknown ids are passed over."""
-        self.documents.remove(list(self.documents.records) if ids is None else list(map(str, ids)))
+        self.documents.remove(list(self.documents.records) if ids is None else ids)
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        return [self._document(name) for name in ids if name in self.documents.records]
+        return [self._document(name) for name in listed(ids) if name in self.documents.records]
 
     def _document(self, name: str) -> Document:
         record = self.documents.records[name]
@@ -93,18 +93,12 @@ class LangChainStore(VectorStore):
         return [found for found, _ in self._near(embedding, k, filter)]
 
     def _near(self, vector: list[float], k: int, filter: Filter) -> list[tuple[Document, float]]:
-        found = zip(*self.documents.nearest(vector, k, self._accepts(filter)), strict=True)
-        return [(self._document(name), score) for name, score in found]
+        with self.documents.guard.reading():
+            found = zip(*self.documents.nearest(vector, k, self._accepts(filter)), strict=True)
+            return [(self._document(name), score) for name, score in found]
 
     def max_marginal_relevance_search(
-        self,
-        query: str,
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        *,
-        filter: Filter = None,
-        **_: object,
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter = None, **_: object
     ) -> list[Document]:
         vector = self._embedding.embed_query(query)
         return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, filter=filter)
@@ -120,12 +114,13 @@ class LangChainStore(VectorStore):
         **_: object,
     ) -> list[Document]:
         """k of the `fetch_k` nearest documents that are near to the query and far from each other."""
-        names, _scores = self.documents.nearest(embedding, fetch_k, self._accepts(filter))
-        if self.documents.index is None or not names:
-            return []
-        vectors = list(self.documents.index.vectors(names))
-        chosen = maximal_marginal_relevance(np.array(embedding, np.float32), vectors, lambda_mult, k)
-        return [self._document(names[i]) for i in chosen]
+        with self.documents.guard.reading():
+            names, _scores = self.documents.nearest(embedding, fetch_k, self._accepts(filter))
+            if self.documents.index is None or not names:
+                return []
+            vectors = list(self.documents.index.vectors(names))
+            chosen = maximal_marginal_relevance(np.array(embedding, np.float32), vectors, lambda_mult, k)
+            return [self._document(names[i]) for i in chosen]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return lambda cosine: (1 + cosine) / 2

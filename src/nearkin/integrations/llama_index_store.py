@@ -5,7 +5,7 @@ from typing import Self
 
 from nearkin._fields import StrPath
 from nearkin.contracts import Quantizer
-from nearkin.integrations.documents import Documents
+from nearkin.integrations.documents import Documents, listed
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
@@ -56,7 +56,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
 
     def delete(self, ref_doc_id: str, **_: object) -> None:
         """Remove the nodes of a document."""
-        records = self._documents.records.items()
+        records = list(self._documents.records.items())
         self._documents.remove([name for name, record in records if record["ref_doc_id"] == ref_doc_id])
 
     def delete_nodes(
@@ -74,20 +74,21 @@ class LlamaIndexStore(BasePydanticVectorStore):
         """The nodes nearest to the query's embedding, and their cosines."""
         if query.mode != VectorStoreQueryMode.DEFAULT or query.query_embedding is None:
             raise ValueError(f"query has the mode {query.mode}; it must be 'default', with an embedding")
-        allowed = None
-        if query.filters is not None or query.node_ids or query.doc_ids:  # an empty list limits nothing
-            records, docs = self._documents.records, query.doc_ids
-            found = self._accepted(query.node_ids or None, query.filters)
-            allowed = {name for name in found if not docs or records[name]["ref_doc_id"] in docs}
-        keep = None if allowed is None else allowed.__contains__
-        ids, scores = self._documents.nearest(query.query_embedding, query.similarity_top_k, keep)
-        return VectorStoreQueryResult(nodes=[self._node(name) for name in ids], similarities=scores, ids=ids)
+        with self._documents.guard.reading():
+            allowed = None
+            if query.filters is not None or query.node_ids or query.doc_ids:  # an empty list limits nothing
+                records, docs = self._documents.records, query.doc_ids
+                found = self._accepted(query.node_ids or None, query.filters)
+                allowed = {name for name in found if not docs or records[name]["ref_doc_id"] in docs}
+            keep = None if allowed is None else allowed.__contains__
+            ids, scores = self._documents.nearest(query.query_embedding, query.similarity_top_k, keep)
+            return VectorStoreQueryResult(nodes=[self._node(name) for name in ids], similarities=scores, ids=ids)
 
     def _accepted(self, ids: list[str] | None, filters: MetadataFilters | None) -> list[str]:
         """The known ids of those given, all for None, that pass the filters."""
         records = self._documents.records
         accepts = utils.build_metadata_filter_fn(records.__getitem__, filters)
-        return [name for name in (records if ids is None else ids) if name in records and accepts(name)]
+        return [name for name in (list(records) if ids is None else listed(ids)) if name in records and accepts(name)]
 
     def _node(self, name: str) -> BaseNode:
         return utils.metadata_dict_to_node(self._documents.records[name])

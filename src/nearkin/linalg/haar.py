@@ -11,10 +11,7 @@ from nearkin.linalg.orthonormal import unique_q
 
 
 def haar_orthogonal(
-    *shape: int,
-    special: bool = False,
-    random_state: Seed | torch.Generator = None,
-    dtype: torch.dtype = torch.float32,
+    *shape: int, special: bool = False, random_state: Seed | torch.Generator = None, dtype: torch.dtype = torch.float32
 ) -> Tensor:
     """Return uniform random orthonormal matrices of `shape` = (..., d, k), k <= d: the QR factor of a Gaussian matrix
     with the signs of R's diagonal made positive (Mezzadri 2007). `special` (square): of determinant +1."""

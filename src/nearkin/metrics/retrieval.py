@@ -339,6 +339,11 @@ def as_lists(ids: Any, name: str) -> np.ndarray:
             f"{name} has shape {array.shape} and dtype {array.dtype}; it must be (n, k) ids, integers below 2^63 or "
             "strings, one row a query"
         )
+    if array.dtype.kind in "iu" and array.shape[1] > 2 and array.min() == 0 and array.max() == 1:
+        raise ValueError(
+            f"{name} holds 0 and 1 alone, {array.shape[1]} times a query: ids, or a mask? Of relevant ids give lists, "
+            "[np.flatnonzero(query) for query in relevant]; of hits nk.metrics.average_precision(hits.astype(bool))"
+        )
     return array.astype(str) if array.dtype.kind in "US" else array.astype(np.int64)
 
 

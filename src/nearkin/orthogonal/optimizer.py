@@ -43,11 +43,7 @@ Array = TypeVar("Array", Tensor, np.ndarray)
 
 LAYOUTS = ("matrix", "convolution")
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-SHARED: dict[str, float | bool] = {
-    "eps": 1e-8,
-    "foreach": True,
-    "check_finite": True,
-}  # not every class names them
+SHARED: dict[str, float | bool] = {"eps": 1e-8, "foreach": True, "check_finite": True}  # not every class names them
 
 
 # sizes of matrices, in entries or side length, at which the faster way to compute the same step changes

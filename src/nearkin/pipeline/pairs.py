@@ -188,11 +188,7 @@ def _split(pairs: Interactions, how: str, seed: Seed) -> Parts:
 
 
 def _fit_and_judge(
-    model: "nk.TwoTower",
-    pairs: Interactions,
-    split: str | None,
-    judge: Callable[[Parts], Values],
-    steps: Steps,
+    model: "nk.TwoTower", pairs: Interactions, split: str | None, judge: Callable[[Parts], Values], steps: Steps
 ) -> tuple[Record, Interactions]:
     """Fit the model; returns the measures of a fit without the held-out pairs, which these are, and the pairs learned.
     A split of the table itself is used unless `split` is a rule. Otherwise a second fit, on all pairs, keeps the loss
@@ -304,11 +300,7 @@ def _judge_index(
         layer = cast("nk.quantization.IndexingLayer", model.index_)
         name, after = "compressed after training (OPQ)", made.decode(made.encode(Q))
         learned = layer.to_quantizer().decode(layer.codes(T))
-    searches = {
-        "exact, float32": (P, Q),
-        name: (P, after),
-        LEARNED: (model.left_embeddings_, learned),
-    }
+    searches = {"exact, float32": (P, Q), name: (P, after), LEARNED: (model.left_embeddings_, learned)}
     return {
         name: _by_id(ranking_values(left, right, test, seen=model.seen_, k=_DEPTHS, metrics=_MEASURES), test)
         for name, (left, right) in searches.items()

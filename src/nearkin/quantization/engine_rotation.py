@@ -16,6 +16,7 @@ from nearkin._check import (
     check_choice,
     check_integer,
     check_magnitude,
+    check_not_vanishing,
     check_queries,
     check_vectors,
     draw_seed,
@@ -222,7 +223,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         """
         check_integer(self.max_iter, "max_iter", low=1)
         check_choice(self.center, "center", (False, True))
-        X = check_magnitude(whole_rows(self, X, min_rows=2))
+        X = check_not_vanishing(check_magnitude(whole_rows(self, X, min_rows=2)))
         train, d = find_codec(self.codec, X.shape[1]), X.shape[1]
         asked = None if queries is None else check_queries(queries, d, min_rows=20)
         asked = None if asked is None else asked.astype(np.float32)
@@ -346,11 +347,7 @@ def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:
     """Rotations that are compared and learned from: (d, d) float32 each, "none" first."""
     d = X.shape[1]
     axes = np.linalg.eigh(np.cov(X.T.astype(np.float64), bias=True).reshape(d, d))[1][:, ::-1]
-    made = {
-        "none": np.eye(d),
-        "random": haar_rotation(d, seed),
-        "pca": axes,
-    }
+    made = {"none": np.eye(d), "random": haar_rotation(d, seed), "pca": axes}
     return {name: np.ascontiguousarray(R, np.float32) for name, R in made.items()}
 
 

@@ -83,6 +83,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         self._check_parameters()
         parameter = max(("n_centroids", "n_lists"), key=lambda name: getattr(self, name))
         X = _check.check_magnitude(whole_rows(self, X, min_rows=getattr(self, parameter), parameter=parameter))
+        _check.check_not_vanishing(X)
         _check.check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
         self.normalized_: bool | None = _check.has_unit_rows(X)
         outside, _ = far_rows(X, Shard.of(X), getattr(self, parameter), np.arange(len(X)))

@@ -72,12 +72,7 @@ def facts(values: Fields) -> str:
     return f'<dl class="facts">{items}</dl>'
 
 
-def table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[object]],
-    *,
-    formats: Mapping[int, str] | None = None,
-) -> str:
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, formats: Mapping[int, str] | None = None) -> str:
     """A table that scrolls sideways on a narrow screen; text is set left, numbers right.
 
     `formats` maps a column's number to a format such as ".2f". Rows with the same first cell form a group.

@@ -158,11 +158,7 @@ def test_wrong_paths(tmp_path):
         ([[0, 1, np.nan]], ValueError, "NaN or a fraction"),
         ([["a", "b", "c"]], TypeError, "comparisons_from_names"),
         ([[1, 1, 1]], ValueError, "repeat an index"),
-        (
-            [[0, 1, 2**32 - 1]],
-            ValueError,
-            "index 4,294,967,295; an embedding has a row for each",
-        ),
+        ([[0, 1, 2**32 - 1]], ValueError, "index 4,294,967,295; an embedding has a row for each"),
         (sp.csr_array(np.eye(3)), TypeError, r"is sparse \(csr_array\).*toarray"),
     ],
 )

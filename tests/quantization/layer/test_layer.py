@@ -195,14 +195,32 @@ def test_bad_input_is_named() -> None:
     layer = started()
     x = rows(4)
     x[2, 1] = float("nan")
-    with pytest.raises(ValueError, match=r"the item tower's output contains NaN .* the first is row 2"):
+    with pytest.raises(ValueError, match=r"x contains NaN in 1 of 4 rows, the first is row 2, column 1"):
         layer(x)
+    for other in (rows(4).long(), rows(4).numpy(), [[0.0] * 8]):  # before, integers came back as integers
+        with pytest.raises(TypeError, match=r"pass torch.as_tensor\(x, dtype=torch.float32\)"):
+            layer(other)
     with pytest.raises(ValueError, match=r"x has shape \(4, 5\); the layer needs \(b, 8\)"):
         layer(x[:, :5])
     with pytest.raises(ValueError, match=r"codebooks \(M, K, d/M\) = \(2, 8, 4\).*IndexingLayer\(8, n_subspaces=2"):
         IndexingLayer(8, 4, K).load_state_dict(layer.state_dict())
     with pytest.raises(ValueError, match="the layer needs"):
         IndexingLayer(8, 4, K).start_from(layer.to_quantizer())
+
+
+@each("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_a_module_of_another_type_keeps_the_layers_numbers(dtype: torch.dtype) -> None:
+    """Before, sums and counts lost their digits, and every forward pass ended in torch's or NumPy's own error."""
+    layer = started()
+    expected = layer.eval()(rows(40))[0]
+    net = torch.nn.Sequential(layer, torch.nn.Linear(8, 8)).to(dtype)
+    assert [each.dtype for each in layer.state_dict().values()] == [
+        each.dtype for each in started().state_dict().values()
+    ]
+    torch.testing.assert_close(layer(rows(40).to(dtype))[0], expected.to(dtype), rtol=0, atol=0.1)
+    net.train()
+    assert layer(rows(40).to(dtype))[0].dtype == dtype
+    assert [tuple(part.shape) for part in layer.eval()(rows(40)[:0].to(dtype))] == [(0, 8), ()]
 
 
 def test_export_refuses_a_rotation_that_an_ordinary_optimizer_has_moved() -> None:

@@ -15,15 +15,7 @@ from nearkin import _check
 from nearkin._check import draw_seed, numpy_generator
 from nearkin._distributed import current
 from nearkin._fields import StrPath, counted
-from nearkin._storage import (
-    check_target,
-    one_version,
-    read_arrays,
-    read_config,
-    replacing,
-    saving_folder,
-    write_arrays,
-)
+from nearkin._storage import check_target, one_version, read_arrays, read_config, replacing, saving_folder, write_arrays
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons

@@ -287,8 +287,7 @@ class _LossChoice:
         )  # fmt: skip
         loss = cast(CosineSoftmax, cooled.loss)
         softmax = self._ladder(
-            self.powers,
-            lambda power, _: self._on_cosines(1, loss, cooled.tables, DEFAULTS.last_sweeps, power),
+            self.powers, lambda power, _: self._on_cosines(1, loss, cooled.tables, DEFAULTS.last_sweeps, power)
         )
         finalists = [pairs.name, softmax.name]
         if not self.trial.leads(*finalists):

@@ -1,7 +1,7 @@
 """A trainable index as a torch module: dropped between an item tower and any loss (GCD, section 3.2)."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -231,10 +231,10 @@ class IndexingLayer(nn.Module):
     `ProductQuantizer`'s learner; then they "train". The distortion is 0 until the start. In `eval()` nothing is
     trained, and vectors get the same codes as by `codes` and in the exported index.
 
-    `torch.compile` breaks its graph at this layer, whose codes come from FAISS: only the towers are compiled. Under
-    autocast it computes in float32. On a device a training step synchronizes only to update R: never with "frozen" and
-    "cayley"; "exact" is computed on the host, and "givens-random" is the cheapest selection of pairs. There, vectors
-    are checked for NaN in every hundredth batch.
+    `torch.compile` breaks its graph at this layer, whose codes come from FAISS: only the towers are compiled. It
+    computes in float32, also under autocast and in a module of another type. On a device a training step synchronizes
+    only to update R: never with "frozen" and "cayley"; "exact" is computed on the host, and "givens-random" is the
+    cheapest selection of pairs. There, vectors are checked for NaN in every hundredth batch.
 
     Under `DistributedDataParallel` all processes must call it with the same number of batches: vectors are collected
     from all of them, rank 0 trains the start, and averages include the vectors of all, so that all hold the same layer
@@ -269,6 +269,7 @@ class IndexingLayer(nn.Module):
     ------
     ValueError: n_subspaces that does not divide d, an unknown option; by `forward` another width, NaN or infinity; by
         `export` and `codes` before the start.
+    TypeError: by `forward` anything but a tensor of floating point.
 
     References
     ----------
@@ -342,7 +343,7 @@ class IndexingLayer(nn.Module):
         self._check(x)
         if self.training and self.phase != "train":
             self._collect(x.detach())
-        if self.phase != "train":
+        if self.phase != "train" or not (self.training or len(x)):
             return self._tied(x), x.new_zeros(())
         if not self.training:
             return self._evaluated(x)
@@ -520,6 +521,9 @@ class IndexingLayer(nn.Module):
         return torch.from_numpy(lists).to(rows.device)
 
     def _check(self, x: Tensor) -> None:
+        if not (isinstance(x, Tensor) and x.is_floating_point()):
+            kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
+            raise TypeError(f"x is of type {kind}; pass torch.as_tensor(x, dtype=torch.float32)")
         if x.ndim != 2 or x.shape[1] != self.d:
             raise ValueError(f"x has shape {tuple(x.shape)}; the layer needs (b, {self.d}), as of the item tower")
         if not on_host(x) and self.phase == "train":  # a check on a device synchronizes
@@ -527,7 +531,16 @@ class IndexingLayer(nn.Module):
             if self._batches % CHECK_EVERY != 1:
                 return
         if not bool(torch.isfinite(x.detach().sum())):
-            check_finite(x.detach().float().cpu().numpy(), "the item tower's output")
+            check_finite(x.detach().float().cpu().numpy(), "x")
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "IndexingLayer":
+        """Follow the module around it to another device, but keep every type: averages and FAISS need it."""
+
+        def moved(own: Tensor) -> Tensor:
+            new = fn(own)
+            return new if new.dtype == own.dtype else own.to(new.device)
+
+        return super()._apply(moved, recurse)
 
     def _load_from_state_dict(self, state: Record, prefix: str, *others: Any) -> None:
         given = state.get(f"{prefix}centroids.codebooks")
