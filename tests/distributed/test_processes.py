@@ -66,7 +66,9 @@ def test_several_processes_do_what_one_does(folder: Path, ended: dict[str, Any],
         for name, expected in ((name, truth[name]) for name in expected_names):
             if name.endswith("codes"):
                 np.testing.assert_array_equal(found[name], expected, err_msg=name)
-            np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=2e-5, err_msg=name)
+            # a line search follows the rounding of sums, by 7e-5 on one kind of CPU
+            error = 5e-4 if ".l-bfgs." in name else 2e-5
+            np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=error, err_msg=name)
     for name in ("", "-itq"):
         one, several = (folder / f"idx-{n}{name}" for n in (1, size))
         assert (one / "index.faiss").read_bytes() == (several / "index.faiss").read_bytes()
