@@ -29,6 +29,16 @@ def test_a_rotated_scaled_moved_copy_is_mapped_back(metric: str, width: int, rng
     assert (bridge.map_.shape, bridge.offset_.shape, bridge.n_features_in_) == ((width, 8), (8,), width)
 
 
+@each("width", [1, 5, 40])
+def test_a_row_is_mapped_alone_as_in_any_batch(width: int, rng: np.random.Generator) -> None:
+    """A product of float32 rounded a row by the rows beside it."""
+    new, old = rng.normal(size=(200, 40)), rng.normal(size=(200, width))
+    bridge = nk.Bridge(metric="l2", random_state=0).fit(new, old)
+    mapped, order = bridge.transform(new), rng.permutation(200)
+    np.testing.assert_array_equal(bridge.transform(new[order]), mapped[order])
+    np.testing.assert_array_equal(np.vstack([bridge.transform(row[None]) for row in new]), mapped)
+
+
 def test_columns_that_one_encoder_alone_has_need_more_than_a_rotation(rng: np.random.Generator) -> None:
     same, old, new = rng.normal(size=(3, 1000, 4)) * [[[1.0]], [[1.5]], [[1.5]]]
     bridge = nk.Bridge(random_state=0).fit(np.hstack([same, new]), np.hstack([same, old]))

@@ -50,7 +50,7 @@ def test_far_rows_leave_the_codes_of_the_others_alone(name, fits, vectors):
     """One of 2,500 rows 10^6 times as long: sums of SIFT kept .004 of the neighbours, axis codes .539 for .870."""
     X, make = vectors[0][:500], MADE.get(name, lambda **_: AxisQuantizer(4))
     alone = (fits(name) if name in MADE else make().fit(X)).distortion(X)
-    for places, size in (([0], 1e6), ([499], 1e9), ([3, 77, 400], 1e3), ([250, 251, 252, 253], 1e5)):
+    for places, size in (([499], 1e9), ([3, 77, 400], 1e3)):
         rows = X.copy()
         rows[places] *= np.float32(size)
         with pytest.warns(UserWarning, match="far vectors"):

@@ -15,6 +15,7 @@ from nearkin._check import as_array, check_choice, check_vectors, numpy_generato
 from nearkin._estimators import SavedEstimator
 from nearkin._fields import Extra, counted
 from nearkin._types import ArrayLike, Record, Seed
+from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import nearest_orthogonal, unit_rows
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.metrics.retrieval import without_self
@@ -139,7 +140,7 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
                 "X begins with the vectors y of fit, which are there already: Bridge maps the vectors X of fit to y; "
                 "type fit(X, y) with the new encoder's vectors first"
             )
-        return rows @ self.map_ + self.offset_
+        return rounded_product(rows, self.map_) + self.offset_
 
     @property
     def _n_features_out(self) -> int:
