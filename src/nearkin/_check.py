@@ -357,9 +357,11 @@ def _numbers(frame: Any, name: str) -> np.ndarray:
 
 def _check_columns(X: Extra, name: str, good: Callable[[Extra], bool] = lambda kind: not kind.is_temporal()) -> None:
     """TypeError names the columns of a DataFrame whose type is not `good`; times, which many libraries make numbers."""
-    import narwhals as nw
+    if not hasattr(X, "columns"):
+        return
+    import narwhals as nw  # every query is checked, and arrays need no narwhals
 
-    frame: Extra = nw.from_native(X, eager_only=True, pass_through=True) if hasattr(X, "columns") else X
+    frame: Extra = nw.from_native(X, eager_only=True, pass_through=True)
     kinds = frame.schema.items() if isinstance(frame, nw.DataFrame) else ()
     if other := [repr(column) for column, kind in kinds if not good(kind)]:
         names = ", ".join(other[:5]) + ", ..." * (len(other) > 5)
@@ -371,11 +373,11 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
     """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`. Rows
     without names are not compared: methods call each other with arrays; `transform` warns of them by `warn_of_names`.
     """
-    from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
-
     width = None if reset else getattr(estimator, "n_features_in_", None)
     if type(X) is np.ndarray and X.dtype in (np.float32, np.float64) and X.shape[1:] == (width,) and len(X) >= min_rows:
         return check_finite(np.ascontiguousarray(X))  # what follows takes .1 ms, as long as a query of bits
+    from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
+
     _check_columns(X, "X")
     if str(getattr(X, "dtype", "")).startswith(("datetime", "timedelta")):
         check_vectors(X)  # its error; scikit-learn takes times for numbers

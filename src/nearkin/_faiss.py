@@ -55,6 +55,16 @@ def nearest_rows(rows: np.ndarray, queries: np.ndarray, k: int, metric: str = "l
     return faiss.knn(queries, rows, min(k, len(rows)), metric=METRIC_TYPES[metric])[1]
 
 
+def linear_transform(A: np.ndarray, origin: np.ndarray | None = None) -> faiss.LinearTransform:
+    """x -> x A - origin (d',) for FAISS, A (d, d'); FAISS stores A^T and computes A^T x + b."""
+    transform = faiss.LinearTransform(A.shape[0], A.shape[1], origin is not None)
+    faiss.copy_array_to_vector(np.ascontiguousarray(A.T, np.float32).ravel(), transform.A)
+    if origin is not None:
+        faiss.copy_array_to_vector(np.ascontiguousarray(-origin, np.float32), transform.b)
+    transform.is_trained = True
+    return transform
+
+
 def bias(index: faiss.Index) -> np.ndarray:
     """The bias that the transform in front of an index adds to rows, (d',), or (1,) if there is none."""
     if isinstance(index, faiss.IndexPreTransform):

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias, TypeGuard
 import faiss
 import numpy as np
 
-from nearkin._faiss import add_codes, byte_codes
+from nearkin._faiss import add_codes, byte_codes, linear_transform
 from nearkin._threads import serial_products
 from nearkin.index import faiss_index
 from nearkin.linalg.orthonormal import principal_axes
@@ -48,7 +48,7 @@ class _Made(NamedTuple):
     means: np.ndarray  # (M, 16, w), the coarse centroids
     numbers: np.ndarray | None  # (M, 256) of the coarse centroids of product codes
     axes: np.ndarray | None  # (d', M w) in front of the scan of sums
-    turn: faiss.LinearTransform | None  # by these
+    turn: faiss.LinearTransform | None  # by these; made once, as it takes a tenth of a query
     tried: int  # rows that decided `good`, without those that went
     good: bool
 
@@ -136,7 +136,7 @@ def _merged(inner: Coded) -> _Made:
     if isinstance(scan, faiss.IndexIVFPQFastScan):
         scan.by_residual = True
         scan.precompute_table()
-    return _Made(scan, means, numbers, axes, None if axes is None else _projection(axes), 0, True)
+    return _Made(scan, means, numbers, axes, None if axes is None else linear_transform(axes), 0, True)
 
 
 def _dealt(rows: np.ndarray, count: int) -> np.ndarray:
@@ -150,14 +150,6 @@ def _dealt(rows: np.ndarray, count: int) -> np.ndarray:
 def _in_places(rows: np.ndarray, count: int) -> np.ndarray:
     """Rows (n, M w) as (M, n, w)."""
     return np.ascontiguousarray(rows.reshape(len(rows), count, -1).transpose(1, 0, 2))
-
-
-def _projection(axes: np.ndarray) -> faiss.LinearTransform:
-    """x -> x A, A (d', d), for FAISS; made once, as it takes a tenth of a query."""
-    turn = faiss.LinearTransform(axes.shape[0], axes.shape[1], False)
-    faiss.copy_array_to_vector(axes.T.ravel(), turn.A)
-    turn.is_trained = True
-    return turn
 
 
 def _first(made: _Made) -> faiss.Index:

@@ -166,7 +166,7 @@ class CodeTables:
         if self._lists is not None:
             sizes = [self._lists.invlists.list_size(number) for number in range(self._lists.nlist)]
         self._begins = np.cumsum([0, *sizes])
-        self._rest, self._n_lists = np.zeros(inner.ntotal, np.float32), len(sizes)
+        self._rest = np.zeros(inner.ntotal, np.float32)
         self._known: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def _of(self, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +184,7 @@ class CodeTables:
         away = compared(asked, self._centres, visited, self._by_distance)
         if not self._by_distance:
             tables, away = tables / 2, -away
-        if len(self._known) < self._n_lists:
+        if len(self._known) < len(self._centres):
             for number in np.unique(visited[visited >= 0]).tolist():
                 self._list(number)
         codes, lists = self._memory
@@ -253,7 +253,7 @@ class CodeTables:
         if self._lists is None:
             return byte_codes(self._inner).ravel(), np.zeros((1, 2), np.int64)
         filled = np.flatnonzero(np.diff(self._begins))
-        at = np.zeros(self._n_lists, np.int64)
+        at = np.zeros(len(self._centres), np.int64)
         at[filled] = [codes_of_list(self._lists, number)[0].ctypes.data for number in filled.tolist()]
         low, high = int(at[filled].min()), int((at + np.diff(self._begins) * self._inner.code_size).max())
         memory = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))

@@ -6,7 +6,7 @@ from typing import Any
 import faiss
 import numpy as np
 
-from nearkin._faiss import METRIC_TYPES, add_codes, compared, innermost
+from nearkin._faiss import METRIC_TYPES, add_codes, compared, innermost, linear_transform
 from nearkin.contracts import ScannedCodes
 from nearkin.linalg.batch_free import nearest
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
@@ -52,17 +52,6 @@ def packed(codes: np.ndarray, n_subspaces: int, bits: int) -> np.ndarray:
         return codes
     lists, codes = codes[:, :-n_subspaces], codes[:, -n_subspaces:]
     return np.hstack([lists.astype(np.uint8), faiss.pack_bitstrings(codes.astype(np.int32), bits)])
-
-
-def linear_transform(rotation: np.ndarray, origin: np.ndarray | None = None) -> faiss.LinearTransform:
-    """x -> x R - origin (d',) for FAISS, R (d, d') with orthonormal rows; FAISS stores A = R^T and computes A x + b."""
-    transform = faiss.LinearTransform(rotation.shape[0], rotation.shape[1], origin is not None)
-    faiss.copy_array_to_vector(np.ascontiguousarray(rotation.T, np.float32).ravel(), transform.A)
-    if origin is not None:
-        faiss.copy_array_to_vector(np.ascontiguousarray(-origin, np.float32), transform.b)
-    transform.is_trained = True
-    transform.is_orthonormal = True  # FAISS may then reconstruct through the transpose
-    return transform
 
 
 def empty_index(
@@ -122,6 +111,7 @@ def behind_rotation(rotation: np.ndarray, index: faiss.Index, origin: np.ndarray
     The result owns `index`.
     """
     transform = linear_transform(rotation, origin)
+    transform.is_orthonormal = True  # FAISS may then reconstruct through the transpose
     chain = faiss.IndexPreTransform(transform, index)
     chain.own_fields = True
     for part in (transform, index):  # the chain deletes them
