@@ -50,7 +50,7 @@ def test_procrustes_of_a_singular_matrix_is_a_rotation():
 
 def test_exact_angles_are_the_best_of_all_angles():
     R, M = problem(2)
-    found = value(givens_update(lambda W: np.array([[0, 1]]), 1, "exact")(R, M), M)
+    found = value(givens_update(R, M, lambda W: np.array([[0, 1]]), 1, "exact"), M)
     pairs = np.array([[0, 1]])
     scan = max(value(R @ product_of_givens(2, pairs, np.array([t])), M) for t in np.linspace(-np.pi, np.pi, 1_001))
     assert found >= scan - 1e-6 * abs(scan), f"closed form {found}, scan {scan}"

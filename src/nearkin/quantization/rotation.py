@@ -4,6 +4,7 @@ The exact maximum (OPQ) is in `codebooks`, whose loop calls it. Cayley updates t
 rotates pairs of axes chosen by a matching. All are functions (R, M) -> R on (d, d) arrays."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
     return (R @ C).astype(np.float32)
 
 
-def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update:
+def givens_update(R: np.ndarray, M: np.ndarray, select: Selection, n_blocks: int, step: float | str) -> np.ndarray:
     """GCD, Algorithm 2, on the quantization objective: `n_blocks` Givens blocks for one update.
 
     With P = R^T M, rotating axes (i, j) by theta changes tr(R^T M) from a = P_ii + P_jj to a cos(theta) + b sin(theta),
@@ -45,24 +46,20 @@ def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update
     derivative of the mean distortion, pairs selected by |g_ij|. A block rotates the vectors of P too, so no matrix
     product is needed between two blocks.
     """
-
     from nearkin.linalg.givens import rotate_rows  # loads torch
 
-    def update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
-        d = len(R)
-        work = np.empty((d, 2 * d))  # P and R^T in one array: a block rotates the rows of both
-        work[:, :d] = R.T @ M
-        work[:, d:] = R.T
-        for _ in range(n_blocks):
-            P = work[:, :d]
-            pairs = select(_gains(P) if step == "exact" else np.abs(P.T - P))
-            i, j = pairs.T
-            a, b = P[i, i] + P[j, j], P[j, i] - P[i, j]
-            theta = np.arctan2(b, a) if step == "exact" else np.sqrt(2) * step * b
-            rotate_rows(work, pairs, -theta)
-        return np.ascontiguousarray(work[:, d:].T, dtype=np.float32)
-
-    return update
+    d = len(R)
+    work = np.empty((d, 2 * d))  # P and R^T in one array: a block rotates the rows of both
+    work[:, :d] = R.T @ M
+    work[:, d:] = R.T
+    for _ in range(n_blocks):
+        P = work[:, :d]
+        pairs = select(_gains(P) if step == "exact" else np.abs(P.T - P))
+        i, j = pairs.T
+        a, b = P[i, i] + P[j, j], P[j, i] - P[i, j]
+        theta = np.arctan2(b, a) if step == "exact" else np.sqrt(2) * step * b
+        rotate_rows(work, pairs, -theta)
+    return np.ascontiguousarray(work[:, d:].T, dtype=np.float32)
 
 
 def _gains(P: np.ndarray) -> np.ndarray:
@@ -75,11 +72,17 @@ def _gains(P: np.ndarray) -> np.ndarray:
     return gains
 
 
+def _random_pairs(W: np.ndarray, generator: np.random.Generator | None) -> np.ndarray:
+    from nearkin.orthogonal.matching import random_matching  # loads torch
+
+    return random_matching(len(W), generator)
+
+
 def make_update(
     name: str, d: int, step: float | str, n_blocks: int | None, generator: np.random.Generator | None
 ) -> Update | None:
     """The update of a `rotation=` name; None for no rotation. `n_blocks=None` takes d/8 Givens blocks for one update,
-    at least 8."""
+    at least 8. A pickle or a deep copy of it has its own generator."""
     if name == "none":
         return None
     if name == "procrustes":
@@ -88,11 +91,9 @@ def make_update(
         return cayley_update
     if n_blocks is None:  # the paper's 5 where each matching costs O(d^3)
         n_blocks = 5 if name == "givens-steepest" else max(8, -(-d // 8))
-    from nearkin.orthogonal.matching import WEIGHTED, random_matching  # loads torch
+    from nearkin.orthogonal.matching import WEIGHTED  # loads torch
 
-    def select(W: np.ndarray) -> np.ndarray:
-        if name == "givens-random":
-            return random_matching(len(W), generator)
-        return WEIGHTED[name.removeprefix("givens-")](W, check_input=False)  # made here: needs no check
-
-    return givens_update(select, n_blocks, step)
+    select = partial(_random_pairs, generator=generator)
+    if name != "givens-random":  # the weights are made here: they need no check
+        select = partial(WEIGHTED[name.removeprefix("givens-")], check_input=False)
+    return partial(givens_update, select=select, n_blocks=n_blocks, step=step)
