@@ -99,7 +99,7 @@ def test_only_commands_import_pages() -> None:
     assert not [path for path in below if "nearkin.web" in text(path)], "nor by name"
 
 
-SHARED = {"_check", "_fields", "_guard", "_storage", "_types"}  # words of all rooms, pages included
+SHARED = {"_check", "_fields", "_guard", "_lazy", "_storage", "_types"}  # words of all rooms, pages included
 JOBS = {"embed_comparisons", "inputs"}  # the public modules of the pipeline whose functions pages call
 
 

@@ -1,8 +1,10 @@
 """What is loaded when: names of a package on first use, torch only by those who learn with it."""
 
 import json
+import pkgutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +58,30 @@ def test_names_and_modules_of_a_lazy_package() -> None:
     assert nk.embedding.OrdinalEmbedding is nk.OrdinalEmbedding
     assert nk.embedding.TwoTower is nk.TwoTower
     assert nk.embedding.all_pairs.AllPairsLoss is nk.embedding.AllPairsLoss
-    assert dir(nk.embedding) == nk.embedding.__all__
     with pytest.raises(AttributeError, match=r"no attribute 'Ordinal'; public names are .*OrdinalEmbedding"):
         nk.embedding.Ordinal  # noqa: B018
+
+
+def test_every_package_lists_its_public_names_alone() -> None:
+    """Tab completion showed the modules and imports of packages that load eagerly, and lacked what they load lazily."""
+    names = (found.name for found in pkgutil.walk_packages(nk.__path__, "nearkin.") if found.ispkg)
+    packages = [import_module(name) for name in names if "._" not in name]
+    assert len(packages) > 20
+    for package in packages:
+        assert dir(package) == sorted(package.__all__), package
+        source = Path(str(package.__file__)).read_text(encoding="utf-8")
+        for name in package.__all__:
+            assert f"import {name} as {name}\n" in source or name in vars(package), f"{package.__name__}.{name}"
+    assert {"IndexingLayer", "optimizers"} < set(dir(nk.quantization))
+    assert isinstance(nk.quantization.IndexingLayer, type)
+
+
+def test_every_public_estimator_is_what_its_fit_returns() -> None:
+    """A scikit-learn Pipeline transforms by the object that it has, not by what its `fit` returns."""
+    X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    for name in nk.quantization.__all__:
+        made = getattr(nk.quantization, name)
+        if isinstance(made, type) and hasattr(made, "fit"):
+            quick = {"n_codebooks": 1, "max_iter": 1, "n_centroids": 16, "n_bytes": 4}
+            model = made(**{key: value for key, value in quick.items() if key in made().get_params()})
+            assert model.fit(X) is model, name

@@ -7,12 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-_IMPORT = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
+_IMPORT = re.compile(r"^(?: {4})?from (\S+) import (\w+) as \2$", re.MULTILINE)
 
 
 def lazily(package: str, file: str, *more: str) -> None:
-    """Give `package` a `__getattr__`, `__dir__` and `__all__` of the names that its `file` imports under
-    `TYPE_CHECKING`, and `more`.
+    """Give `package` a `__getattr__`, `__dir__` and `__all__` of the names that its `file` imports under their own name
+    (`from ... import x as x`), at once or under `TYPE_CHECKING`, and `more`.
 
     Type checkers read these lines too, so a public name is written once. A module of the package is an attribute,
     as it would be if it were loaded.

@@ -117,7 +117,6 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "ProductQuantizer": _PRODUCT | {"n_subspaces": lambda: 2},
     "ProductResidualQuantizer": _PRODUCT | {"n_codebooks": lambda: 1, "n_splits": lambda: 2},
     "AxisQuantizer": {"n_bytes": lambda: 2},
-    "ProductCode": {"n_bytes": lambda: 2},
     "SemanticIds": {"levels": lambda: 2, "codes": lambda: 8},
     "ResidualQuantizer": _PRODUCT | {"n_codebooks": lambda: 2},
     **{name: {"n_bits": lambda: 2} for name in HASHERS},

@@ -1,3 +1,6 @@
 """The command line: parse, call, print. A command is one file here and one line in `app.py`."""
 
+from nearkin._lazy import lazily
 from nearkin.cli.app import main as main
+
+lazily(__name__, __file__)

@@ -1,20 +1,17 @@
 """Vectors to bytes: product quantization with trained rotations."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
+from nearkin._lazy import lazily
 from nearkin.quantization.axis import AxisQuantizer as AxisQuantizer
 from nearkin.quantization.best import best as best
 from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
 from nearkin.quantization.residual import ProductResidualQuantizer as ProductResidualQuantizer
 from nearkin.quantization.residual import ResidualQuantizer as ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer as ScalarQuantizer
-from nearkin.quantization.sized import ProductCode as ProductCode
 
+if TYPE_CHECKING:  # these need torch
+    from nearkin.quantization.layer import IndexingLayer as IndexingLayer
+    from nearkin.quantization.layer import optimizers as optimizers
 
-def __getattr__(name: str) -> Any:
-    """`IndexingLayer` and `optimizers`, which need torch: imported on first use."""
-    if name not in ("IndexingLayer", "optimizers"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from nearkin.quantization import layer
-
-    return getattr(layer, name)
+lazily(__name__, __file__)

@@ -84,7 +84,8 @@ class ProductCode(SizedCode):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
-    >>> nk.quantization.ProductCode(4, random_state=0).fit(X).encode(X).shape
+    >>> from nearkin.quantization.sized import ProductCode
+    >>> ProductCode(4, random_state=0).fit(X).encode(X).shape
     (500, 4)
     """
 

@@ -1,5 +1,6 @@
 """Unconstrained optimization: finite sums by SVRG, SGD, AdaGrad, and full gradients by descent and L-BFGS."""
 
+from nearkin._lazy import lazily
 from nearkin.solvers.finite_sum import LBFGS as LBFGS
 from nearkin.solvers.finite_sum import SGD as SGD
 from nearkin.solvers.finite_sum import SVRG as SVRG
@@ -14,3 +15,5 @@ from nearkin.solvers.finite_sum import Snapshot as Snapshot
 from nearkin.solvers.finite_sum import Solution as Solution
 from nearkin.solvers.finite_sum import Solver as Solver
 from nearkin.solvers.finite_sum import VarianceReduced as VarianceReduced
+
+lazily(__name__, __file__)

@@ -2,6 +2,13 @@
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+from nearkin._lazy import lazily
+
+if TYPE_CHECKING:
+    from nearkin.web import ask as ask
+    from nearkin.web import explore as explore
 
 
 def load(page: str) -> ModuleType:
@@ -10,3 +17,6 @@ def load(page: str) -> ModuleType:
         return import_module(f"nearkin.web.{page}")
     except ImportError as error:
         raise ImportError(f"pages need the extra web ({error}): pip install 'nearkin[web]'") from error
+
+
+lazily(__name__, __file__, "load")

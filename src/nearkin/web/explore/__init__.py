@@ -1,5 +1,6 @@
 """View an index: a map of its vectors, and for each vector the neighbours that its codes find and miss."""
 
+from nearkin._lazy import lazily
 from nearkin.web.explore.collection import collect_rows as collect_rows
 from nearkin.web.explore.collection import open_collection as open_collection
 from nearkin.web.explore.server import Columns as Columns
@@ -8,3 +9,5 @@ from nearkin.web.explore.server import explore as explore
 from nearkin.web.explore.server import explore_app as explore_app
 from nearkin.web.explore.server import serve as serve
 from nearkin.web.explore.server import write_page as write_page
+
+lazily(__name__, __file__)
