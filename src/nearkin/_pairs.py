@@ -278,10 +278,14 @@ def check_timestamps(timestamps: ArrayLike | None) -> np.ndarray | None:
     return check_finite(timestamps, "timestamps")
 
 
-def check_features(features: MatrixLike | None, name: str, count: int) -> Features | None:
-    """Features as a dense float32 array or a float32 CSR matrix; ValueError if the rows do not match the ids."""
+def check_features(features: MatrixLike | None, name: str, ids: np.ndarray) -> Features | None:
+    """Features as a dense float32 array or a float32 CSR matrix; ValueError if the rows do not match the ids.
+
+    Rows of a DataFrame of pandas whose index holds the ids go to these ids, whatever their order.
+    """
     if features is None:
         return None
+    features, count = _by_ids(features, name, ids), len(ids)
     if sp.issparse(features):
         found = sp.csr_matrix(features, dtype=np.float32)
         check_finite(found.data, f"{name}.data")
@@ -294,6 +298,18 @@ def check_features(features: MatrixLike | None, name: str, count: int) -> Featur
             f"{name} has shape {shape}; it must be ({count}, d), one row for each id, in the order of the ids"
         )
     return check_finite(found, name) if isinstance(found, np.ndarray) else found
+
+
+def _by_ids(features: Any, name: str, ids: np.ndarray) -> Any:
+    """The values of a DataFrame by its index of ids; anything else, and an index of row numbers, unchanged."""
+    index = getattr(features, "index", None)
+    if index is None or not hasattr(features, "reindex") or list(index) == list(range(len(index))):
+        return features
+    lost = [one for one in ids.tolist() if one not in index]
+    if lost or not index.is_unique:
+        what = f"lacks {counted(len(lost), 'id')}, the first is {lost[0]!r}" if lost else "repeats ids"
+        raise ValueError(f"the index of {name} {what}; features need one row for each id")
+    return features.reindex(ids).to_numpy()
 
 
 def _sorted(key: np.ndarray) -> np.ndarray:

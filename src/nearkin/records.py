@@ -179,8 +179,8 @@ class Interactions:
             right_ids=right_ids,
             timestamps=merged_timestamps,
             split=merged_split,
-            left_features=_pairs.check_features(left_features, "left_features", len(left_ids)),
-            right_features=_pairs.check_features(right_features, "right_features", len(right_ids)),
+            left_features=_pairs.check_features(left_features, "left_features", left_ids),
+            right_features=_pairs.check_features(right_features, "right_features", right_ids),
         )
 
     @classmethod
@@ -237,12 +237,14 @@ class Interactions:
     def with_features(
         self, *, left: _pairs.MatrixLike | None = None, right: _pairs.MatrixLike | None = None
     ) -> "Interactions":
-        """Return the same pairs with features (m, d) and (n, d'), rows in the order of the ids; None keeps the old."""
-        m, n = self.shape
+        """Return the same pairs with features (m, d) and (n, d'), rows in the order of the ids, or by the ids in a
+        DataFrame's index; None keeps the old."""
         return replace(
             self,
-            left_features=self.left_features if left is None else _pairs.check_features(left, "left", m),
-            right_features=self.right_features if right is None else _pairs.check_features(right, "right", n),
+            left_features=self.left_features if left is None else _pairs.check_features(left, "left", self.left_ids),
+            right_features=self.right_features
+            if right is None
+            else _pairs.check_features(right, "right", self.right_ids),
         )
 
 
@@ -272,6 +274,7 @@ class Comparisons:
     Attributes
     ----------
     indices, objects, weights, annotators, n_dropped, source, events: as given.
+    judgements: as given, or the events.
 
     Raises
     ------
@@ -293,6 +296,7 @@ class Comparisons:
     n_dropped: int = 0
     source: Reading | None = None
     events: np.ndarray | None = None
+    judgements: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         indices = as_indices(self.indices, "indices")
@@ -315,6 +319,7 @@ class Comparisons:
                 object.__setattr__(self, name, _column(column, name, len(indices)))
         if self.events is not None:
             _check_events(self.events, indices)
+            object.__setattr__(self, "judgements", self.events if self.judgements is None else self.judgements)
 
     def __repr__(self) -> str:
         return f"Comparisons({len(self):,} of {counted(self.n_objects, 'object')})"
@@ -342,7 +347,7 @@ class Comparisons:
         return as_quadruplets(self.indices)
 
 
-_COLUMNS = ("weights", "annotators", "events")
+_COLUMNS = ("weights", "annotators", "events", "judgements")
 _COMPARED = 2048  # comparisons at a time: their differences stay in the cache
 
 Answers: TypeAlias = Comparisons | ArrayLike
@@ -430,10 +435,10 @@ def _check_events(events: np.ndarray, indices: np.ndarray) -> None:
 
 def _column(column: ArrayLike, name: str, length: int) -> np.ndarray:
     column = as_array(column, name)
-    if column.shape != (length,):
+    if column.shape != (length,) and (name != "judgements" or column.shape != (length, 2)):
         raise ValueError(f"{name} has shape {column.shape}; it must be ({length},), one entry per comparison")
-    if name == "events" and column.dtype.kind not in "iu":
-        raise TypeError(f"events has dtype {column.dtype}; it must hold integers")
+    if name in ("events", "judgements") and column.dtype.kind not in "iu":
+        raise TypeError(f"{name} has dtype {column.dtype}; it must hold integers")
     if name == "weights":
         if column.dtype.kind not in "iufb":
             raise TypeError(f"weights has dtype {column.dtype}; it must be numeric")

@@ -6,14 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from nearkin._check import check_choice, check_instance, check_integer, check_real, numpy_generator
-from nearkin._fields import FileOrFrame, StrPath, counted
+from nearkin._fields import FileOrFrame, counted
+from nearkin._pairs import Coded
 from nearkin._types import Seed
-from nearkin.data.column import Column, arrow_cells, list_cells, text_column
-from nearkin.data.columns import described_features
-from nearkin.data.files import TextOptions
-from nearkin.data.names import PAIRS as SYNONYMS
-from nearkin.data.names import normal, usual
-from nearkin.data.tables import POSITIONS, UNIX, Table, asks_comparisons, check_lines, lists_items, no_ids, read_table
+from nearkin.data.accompanying import described_features
+from nearkin.data.column import Column
+from nearkin.data.tables import Table, complete, read_table
+from nearkin.data.text import text_words
 from nearkin.records import Interactions, Reading
 
 
@@ -28,34 +27,33 @@ def read_interactions(
     header: bool | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
-    comment: str | None = None,
     min_weight: float | None = None,
     duplicates: str = "sum",
     missing: str = "raise",
-    left_features: StrPath | None = None,
-    right_features: StrPath | None = None,
+    left_features: FileOrFrame | None = None,
+    right_features: FileOrFrame | None = None,
 ) -> Interactions:
     r"""Read observed pairs from a table (see `nearkin.data.read_table`) or a DataFrame, with one row a pair.
 
     Of a sparse matrix (m, n) of SciPy, in memory or in a file of `save_npz`, the stored entries are pairs, the values
     weights, and ids the numbers of all rows and columns, also of empty ones.
 
-    Columns are taken by the names given, else by the usual ones (user and item, query and document, rating, timestamp,
-    ...), else, in a table without a header, by position: left, right, weight, timestamp ("0", "1", "2", "3").
+    A role is the column that is named, else the only one with a usual name (user and item, query and document, rating,
+    timestamp; docs/reading.md has the table). It is never a column's place or what its cells hold.
 
     Parameters
     ----------
-    path: file, DataFrame or sparse matrix.
-    left, right: columns of ids, text or exact integers.
+    path: file, folder or pattern of parts, DataFrame or sparse matrix.
+    left, right: columns of ids, integers or text; without a header "0", "1", ...
     weight: column of numbers; 0 leaves the row out.
-    timestamp: column of numbers or ISO dates; "column=%d.%m.%Y" names another form, as strptime does.
-    split: column of 0 for training, 1 for validation, 2 for test, of their names, or a mask of the test pairs.
-    header, delimiter, encoding, comment: as in `nearkin.data.read_table`.
+    timestamp: column of numbers of one unit, or of ISO dates.
+    split: column of 0 for training, 1 for validation, 2 for test, or of train, valid and test.
+    header, delimiter, encoding: as in `nearkin.data.read_table`.
     min_weight: rows below it are left out.
     duplicates: weights of a pair that occurs more than once are merged by "sum", "last" or "max".
     missing: "raise", or "drop" to leave out and count rows that lack an id, a weight or another of these cells.
-    left_features, right_features: tables with an id in the first column (see `read_features`). Their ids are then the
-        whole catalogue of that side, so that ids without any pair get vectors too.
+    left_features, right_features: tables with a column of ids (see `read_features`). Their ids are then the whole
+        catalogue of that side, so that ids without any pair get vectors too.
 
     Returns
     -------
@@ -63,8 +61,8 @@ def read_interactions(
 
     Raises
     ------
-    ValueError: columns that are missing, a table that can be read in two ways (it names the options to type), missing
-        ids, ids of pairs that a table of features lacks.
+    ValueError: columns that are missing or may be several (it names the option to type), missing or faulty cells, ids
+        of pairs that a table of features lacks.
     FileNotFoundError: no such file.
 
     Examples
@@ -77,91 +75,49 @@ def read_interactions(
     >>> pairs.source.first
     'user ann, item 7, rating 5'
     """
-    asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
-    for role, name in asked.items():
-        if not isinstance(name, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"{role} is {name!r}; it must be the name of a column, or None")
     check_choice(missing, "missing", ("raise", "drop"))
     if min_weight is not None:
         check_real(min_weight, "min_weight")
-    when, _, pattern = (timestamp or "").partition("=")
-    asked["timestamp"] = when or None
-    text = TextOptions(header, delimiter, encoding, comment)
-    table = read_table(path, **vars(text), named=asked.values())
-    columns, notes = _one_pair_each(table, find_columns(table, asked))
-    columns, left_out = (columns, []) if missing == "raise" else _complete(columns)
-    columns |= {side: columns[side].as_ids() for side in ("left", "right")}
-    numbers = columns["weight"].numbers() if "weight" in columns else None
-    times = columns["timestamp"].times(pattern or None) if "timestamp" in columns else None
-    parts = _parts(columns["split"]) if "split" in columns else None
-    keep = slice(None) if numbers is None else _observed(columns["weight"], numbers, min_weight)
-    ids = {side: columns[side].take(keep).id_codes() for side in ("left", "right")}
+    table = read_table(path, **text_words(header, delimiter, encoding))
+    asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
+    columns, notes = _roles(table, asked), list[str]()
+    if missing == "drop":
+        keep, notes = complete(columns)
+        columns = {role: column.take(keep) for role, column in columns.items()}
+    values = {
+        "weights": columns["weight"].numbers() if "weight" in columns else None,
+        "timestamps": columns["timestamp"].times() if "timestamp" in columns else None,
+        "split": _parts(columns["split"]) if "split" in columns else None,
+    }
+    keep = slice(None) if values["weights"] is None else _observed(columns["weight"], values["weights"], min_weight)
+    ids = {side: columns[side].ids() for side in ("left", "right")}
+    ids = {
+        side: Coded(own.codes[keep], own.names) if isinstance(own, Coded) else own[keep] for side, own in ids.items()
+    }
     tables = {"left": left_features, "right": right_features}
     features = {side: described_features(name) for side, name in tables.items() if name is not None}
     catalogues = {f"{side}_ids": np.arange(n) for side, n in zip(tables, table.shape or (), strict=False)}
     catalogues |= {f"{side}_ids": found[0] for side, found in features.items()}
     catalogues |= {f"{side}_features": found[1] for side, found in features.items()}
-    pairs = Interactions.from_pairs(
-        ids["left"],
-        ids["right"],
-        *(None if values is None else values[keep] for values in (numbers, times)),
-        split=None if parts is None else parts[keep],
-        duplicates=duplicates,
-        **catalogues,
-    )
-    source = _understood(table, columns, len(columns["left"].take(keep)), pairs, [*notes, *left_out])
-    stars = [] if numbers is None or min_weight is not None else _stars(columns["weight"], numbers)
-    questions = (*(about for *_, about in features.values()), *stars)
-    return replace(pairs, source=replace(source, questions=questions))
+    kept = {name: None if column is None else column[keep] for name, column in values.items()}
+    pairs = Interactions.from_pairs(ids["left"], ids["right"], **kept, duplicates=duplicates, **catalogues)
+    n_rows = len(columns["left"]) if isinstance(keep, slice) else int(keep.sum())
+    source = _understood(table, columns, n_rows, pairs, notes)
+    return replace(pairs, source=replace(source, questions=tuple(about for *_, about in features.values())))
 
 
-def _one_pair_each(table: Table, columns: dict[str, Column]) -> tuple[dict[str, Column], list[str]]:
-    """The columns with a row for each entry of lists in the cells of one side, and a note; lists of weights, times or
-    parts of a split must be as long. ValueError for lists of other lengths and lists on both sides."""
-    lists = {role: found for role in ("left", "right") if (found := list_cells(columns[role], ids=True)) is not None}
-    if not (side := list(lists)):
-        return columns, []
-    others = {role: column for role, column in columns.items() if role not in ("left", "right")}
-    lists |= {role: found for role in others if (found := _other_lists(others[role])) is not None}
-    lengths = {role: np.array([len(cell) for cell in cells]) for role, cells in lists.items()}
-    many = lengths[side[0]]
-    for role in lists:
-        other = columns[role].name
-        if role in side[1:] or (wrong := lengths[role] != many).any():
-            what = "both hold lists" if role in side else f"hold lists of unequal sizes in row {int(wrong.argmax())}"
-            raise ValueError(
-                f"columns {columns[side[0]].name!r} and {other!r} of {table.name} {what}; write a pair a row"
-            )
-    rows = np.repeat(np.arange(len(many)), many)
-    spread = {role: column if role in lists else column.take(rows) for role, column in columns.items()}
-    for role, cells in lists.items():
-        column, entries = columns[role], [value for cell in cells for value in cell]
-        text = text_column(column.name, list(map(str, entries))) if column.is_text else None  # typed ones stay typed
-        spread[role] = replace(column, cells=arrow_cells(entries) if text is None else text.cells)
-    empty = f", {int((many == 0).sum())} of them empty" if (many == 0).any() else ""
-    name = side[0] if columns[side[0]].name.isdigit() else columns[side[0]].name
-    return spread, [f"lists of {name} read as one pair an entry ({counted(len(many), 'list')}{empty})"]
-
-
-def _complete(columns: dict[str, Column]) -> tuple[dict[str, Column], list[str]]:
-    """The rows of the columns in which no cell is missing, and a note that counts the others."""
-    gaps = {role: column.gaps() for role, column in columns.items()}
-    for role in gaps.keys() - {"left", "right"}:
-        numbers = columns[role].maybe_numbers
-        gaps[role] = gaps[role] if numbers is None else gaps[role] | (numbers != numbers)
-    gone = np.any(list(gaps.values()), axis=0)
-    if not gone.any():
-        return columns, []
-    whose = ", ".join(f"{gap.sum():,} without {columns[role].name}" for role, gap in gaps.items() if gap.any())
-    if gone.all():
-        raise ValueError(f"no row of {columns['left'].source} is complete ({whose}); name other columns")
-    note = f"{counted(int(gone.sum()), 'row')} with a missing cell left out ({whose})"
-    return {role: column.take(~gone).retyped() for role, column in columns.items()}, [note]
-
-
-def _other_lists(column: Column) -> list[list[object]] | None:
-    """The lists in the cells of a column of weights, times or parts of a split: "5,3,4" is one, "5,3" a number."""
-    return list_cells(column, ids=True) if column.kind == "list" or column.maybe_numbers is None else None
+def _roles(table: Table, asked: dict[str, str | None]) -> dict[str, Column]:
+    """The columns of the roles: those named, else those with a usual name. ValueError for one column of two roles."""
+    typed = [name for name in asked.values() if name is not None]
+    columns = {
+        role: column
+        for role, name in asked.items()
+        if (column := table.role(role, name, needed=role in ("left", "right"), taken=typed)) is not None
+    }
+    names = [column.name for column in columns.values()]
+    if twice := [role for role in columns if names.count(columns[role].name) > 1]:
+        raise ValueError(f"{' and '.join(twice)} are both the column {columns[twice[0]].name!r}; name two columns")
+    return columns
 
 
 def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.ndarray | slice:
@@ -169,124 +125,17 @@ def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.nd
     if least is None and (wrong := numbers < 0).any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"column {weight.name!r} of {weight.source} has {counted(int(wrong.sum()), 'negative weight')}, the first "
-            f"is {numbers[row]:g} in row {row}; a weight counts observations: type min_weight=0 (--read min_weight=0) "
-            "to leave such rows out, or name another column"
+            f"{weight.title} has {counted(int(wrong.sum()), 'negative weight')}, the first is {numbers[row]:g} in "
+            f"{weight.place(row)}; a weight counts observations: type min_weight=0 to leave such rows out, or name "
+            "another column"
         )
     if (endless := np.isinf(numbers)).any():
-        raise ValueError(
-            f"column {weight.name!r} of {weight.source} is infinite in row {int(endless.argmax())}; correct the weight"
-        )
+        raise ValueError(f"{weight.title} is infinite in {weight.place(int(endless.argmax()))}; correct the weight")
     keep = (numbers != 0) & (True if least is None else numbers >= least)
-    if len(numbers) and not keep.any():
+    if not keep.any():
         limit = "0" if least is None else f"below min_weight={least:g}, or 0,"
-        raise ValueError(
-            f"column {weight.name!r} of {weight.source} is {limit} in every row, so no pair is left: name another"
-        )
+        raise ValueError(f"{weight.title} is {limit} in every row, so no pair is left: name another")
     return slice(None) if keep.all() else keep
-
-
-def _stars(weight: Column, numbers: np.ndarray) -> list[str]:
-    """A question about weights that look like stars: halves or wholes up to 5 or 10, under no name of a count."""
-    values = np.unique(numbers).astype(np.float64)
-    whole = len(values) >= 3 and values[0] >= 0.5 and values[-1] in (5, 10) and (values * 2 % 1 == 0).all()
-    if not whole or normal(weight.name) in ("weight", "count", "plays"):
-        return []
-    return [
-        f"{weight.name} looks like stars ({values[0]:g} to {values[-1]:g}): does {values[0]:g} mean liking? It counts "
-        f"as a weak observation; min_weight={0.8 * values[-1]:g} (--read min_weight={0.8 * values[-1]:g}) leaves out "
-        "what was not liked, min_weight=0 answers yes"
-    ]
-
-
-def find_columns(table: Table, asked: dict[str, str | None]) -> dict[str, Column]:
-    """The columns of the roles: those named, else those with a usual name, else by position without a header."""
-    if asked["left"] is None and asked["right"] is None and asks_comparisons(table):
-        raise ValueError(
-            f"{table.name} reads as comparisons ({', '.join(table.columns)}): use read_comparisons (on the command "
-            "line leave out --split and other options for pairs), or name the columns of pairs: left=..., right=..."
-        )
-    if asked["left"] is None and asked["right"] is None:
-        check_lines(table)
-    found = {role: _find(table, role, name, asked) for role, name in asked.items()}
-    columns = {role: column for role, column in found.items() if column is not None}
-    twice = [role for role in columns if sum(columns[role] is other for other in columns.values()) > 1]
-    if len(twice) > 1:
-        raise ValueError(f"{' and '.join(twice)} are both the column {columns[twice[0]].name!r}; name two columns")
-    return columns
-
-
-def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None]) -> Column | None:
-    if name is not None:
-        return table.column(name, role)
-    named = {other for other in asked.values() if other is not None}
-    rivals = usual((column for column in table.columns if column not in named), SYNONYMS[role])
-    if len(rivals) > 1:
-        raise ValueError(
-            f"{table.name} has {counted(len(rivals), 'column')} that can be {role}: {', '.join(rivals)}; type "
-            f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line {_option(role)})"
-        )
-    if rivals:
-        return table.columns[rivals[0]]
-    position = POSITIONS.index(role) if role in POSITIONS else len(table.columns)
-    places = list(table.columns)
-    two = len(places) == 2 and position < 2
-    by_place = position < len(places) and (table.header is False or two) and places[position] not in named
-    if by_place and position > 1:  # the other columns are in their places, too; if both sides are named, it may be left
-        at = {"left": places[:2], "right": places[:2], "weight": places[2:3], "timestamp": places[3:4]}
-        cells, sides = table.columns[places[position]], (asked["left"], asked["right"])
-        by_place = all(asked[other] in (None, *usual_places) for other, usual_places in at.items())
-        by_place &= None in sides or cells.maybe_numbers is not None or None in cells.date_forms()
-    if by_place and (position < 2 or not lists_items(table)):
-        return _by_position(table, role, table.columns[places[position]])
-    if len(places) == 1 and table.header is not None:
-        raise ValueError(
-            f"{table.name} has one column ({places[0]}); if its lines hold several cells, type what stands between "
-            "them: delimiter=... (on the command line --delimiter)"
-        )
-    if role in ("left", "right"):
-        taken = named.union(*(usual(places, SYNONYMS[other]) for other in asked if other != role))
-        free = next((column for column in places if column not in taken), "...")
-        raise ValueError(
-            f"{table.name} has no column with a usual {role} name; its columns are {', '.join(places)}. "
-            f"Say which one it is: {role}={free!r} (on the command line {_option(role)})"
-        )
-    return None
-
-
-def _option(role: str) -> str:
-    return f"--{role}" if role in ("left", "right") else f"--read {role}=..."
-
-
-def _by_position(table: Table, role: str, column: Column) -> Column:
-    """The column, unless it plainly holds something else than its place has: ValueError with what to type."""
-    first = role == "left" and len(table.columns) > 2
-    held = no_ids(column, first=first) if role in ("left", "right") else ""
-    if role == "right" and len(table.columns) > 2 and len(column) > 2 and len(column.distinct) == 1:
-        held = "one value in all rows"  # as the second column of TREC's judgements
-    if held:
-        time = f"timestamp={column.name!r} (--read timestamp={column.name}), " if held == "times" else ""
-        raise ValueError(
-            f"{table.name}: column {column.name!r} would be the {role} ids by its place, but seems to hold {held} "
-            f"({column.cell(0)}, ...). Type {time}left=... and right=... (--left and --right) with the columns of ids"
-        )
-    if role != "weight":
-        return column
-    numbers = column.maybe_numbers
-    if numbers is None:
-        raise ValueError(
-            f"{table.name} has no header, and its third column is no weight: its first value is "
-            f"{str(column.cell(0))[:40]!r}. Type timestamp='2' if it is a time, read_comparisons (--read "
-            "form=triplet) if rows are comparisons (i, j, k), weight=... (--read weight=...), or left='0', right='1' "
-            "(--left 0 --right 1) to leave it aside"
-        )
-    known = numbers[~np.isnan(numbers)]
-    if len(known) and known.min() >= UNIX:
-        raise ValueError(
-            f"{table.name} has no header, and its third column ({known[0]:.0f}, ...) can be a weight or a time; type "
-            "weight='2' or timestamp='2' (on the command line --read weight=2 or --read timestamp=2)"
-        )
-    return column
 
 
 def _understood(table: Table, columns: dict[str, Column], kept: int, pairs: Interactions, notes: list[str]) -> Reading:
@@ -304,23 +153,21 @@ def _understood(table: Table, columns: dict[str, Column], kept: int, pairs: Inte
         form=None,
         rows=rows,
         distinct={words[side]: count for side, count in zip(("left", "right"), pairs.shape, strict=True)},
-        first=", ".join(f"{words[role]} {column.cell(0)}" for role, column in columns.items() if rows),
+        first=", ".join(f"{words[role]} {column.cells[0].as_py()}" for role, column in columns.items()),
     )
 
 
+_SPLIT = {"train": 0, "valid": 1, "test": 2}
+
+
 def _parts(column: Column) -> np.ndarray:
-    """Split as 0, 1, 2: numbers unchanged, words by their meaning, a mask (bools, or 0 and 1 under a name with
-    "test" in it) as the test pairs."""
-    if not column.is_text:
-        values = column.numbers()
-        mask = values.dtype.kind == "b" or ("test" in column.name.lower() and np.isin(values, (0, 1)).all())
-        return values.astype(np.uint8) * 2 if mask else values
-    words = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2}
-    codes, names = column.coded
-    unknown = sorted(set(names.tolist()) - set(words))
-    if unknown:
-        raise ValueError(f"split holds {unknown[0]!r}; it must hold 0, 1, 2 or train, valid, test")
-    return np.array([words[value] for value in names.tolist()], dtype=np.uint8)[codes]
+    """Split as 0, 1, 2: these numbers, or train, valid and test."""
+    if column.is_numeric:
+        return column.numbers()
+    text = column.cells.to_pylist()
+    if unknown := sorted(set(map(str, text)) - set(_SPLIT)):
+        raise ValueError(f"{column.title} holds {unknown[0]!r}; it must hold 0, 1, 2 or train, valid, test")
+    return np.array([_SPLIT[cell] for cell in text], np.uint8)
 
 
 class _Parts(NamedTuple):

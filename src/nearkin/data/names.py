@@ -1,91 +1,48 @@
-"""What columns are usually called, and what they then hold: roles of pairs and comparisons, ids."""
+"""The usual names of columns: the one table by which readers give roles (docs/reading.md prints it)."""
 
 import re
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable
 
-PAIRS: dict[str, tuple[str, ...]] = {  # role -> names of columns that mean it, as `normal` leaves them
-    "left": (
-        *("left", "user", "query", "instance", "customer", "session", "reader", "member", "account", "visitor"),
-        *("reviewer", "u"),
-    ),
+NAMES: dict[str, tuple[str, ...]] = {
+    # pairs
+    "left": ("left", "user", "userid", "query", "queryid", "customer", "customerid", "session", "sessionid"),
     "right": (
-        *("right", "item", "movie", "product", "document", "doc", "label", "artist", "book", "song", "track"),
-        *("business", "place", "location", "poi", "venue", "article", "video", "asin", "isbn", "corpus", "i"),
+        *("right", "item", "itemid", "document", "documentid", "doc", "docid", "corpusid", "product", "productid"),
+        *("movie", "movieid", "book", "bookid", "artist", "artistid", "song", "songid", "track", "trackid"),
     ),
-    "weight": ("weight", "rating", "count", "value", "score", "plays", "stars", "overall"),
-    "timestamp": ("timestamp", "time", "unixtime", "datetime", "date", "unixreviewtime"),
-    "split": ("split", "fold"),
+    "weight": ("weight", "rating", "count", "plays", "votes"),
+    "timestamp": ("timestamp", "time", "date", "datetime"),
+    "split": ("split",),
+    # comparisons
+    "anchor": ("anchor", "reference", "ref", "i"),
+    "near": ("near", "nearer", "closer", "positive", "winner", "j"),
+    "far": ("far", "farther", "negative", "loser", "k"),
+    "other": ("other", "l"),  # of four, (i, j, l, k): the anchor of the far one
+    "first": ("first", "left", "a", "option1", "object1", "image1", "stimulus1", "item1"),
+    "second": ("second", "right", "b", "option2", "object2", "image2", "stimulus2", "item2"),
+    "third": ("third", "c", "option3", "object3", "image3", "stimulus3", "item3"),
+    "response": ("response", "answer", "choice", "chosen"),
+    "odd": ("odd", "oddone", "oddoneout"),
+    "similarity": ("similarity", "rating"),
+    "dissimilarity": ("dissimilarity", "distance"),
+    "rater": ("rater", "raterid", "annotator", "worker", "workerid", "participant", "subject", "user"),
+    # rows of vectors and of features
+    "id": ("id", "ids", "key", "word", "token"),
+    # qrels
+    "grade": ("grade", "score", "relevance", "rel"),
 }
-COMPARISONS: dict[str, tuple[str, ...]] = {
-    "anchor": ("anchor", "ref", "reference", "head", "standard", "probe", "target", "i"),
-    "near": ("near", "nearer", "nearest", "close", "closer", "closest", "winner", "similar", "positive", "pos", "j"),
-    "far": ("far", "farther", "further", "farthest", "loser", "dissimilar", "negative", "neg", "k"),
-    "odd": ("odd", "oddone", "oddoneout", "outlier", "oddity"),
-    "response": ("response", "answer", "choice", "chosen", "selected", "judgment", "judgement", "decision", "label"),
-    "rating": ("rating", "similarity", "dissimilarity", "distance", "score", "likert"),
-    "weight": ("weight", "weights", "vote", "votes", "count", "counts"),
-    "annotator": (
-        *("annotator", "annotators", "worker", "subject", "user", "participant", "rater", "observer", "judge"),
-        "respondent",
-    ),
-}
-ASIDE = (  # columns of comparisons that hold no object and have no role
-    *("rt", "reactiontime", "responsetime", "latency", "timestamp", "time", "datetime", "date", "duration", "trial"),
-    *("block", "session", "index", "row", "question", "questionnumber", "order", "condition", ""),
-)
-OPTIONS = (  # pairs of names of two objects of which a response chooses one
-    *(("left", "right"), ("a", "b"), ("option1", "option2"), ("optiona", "optionb"), ("choice1", "choice2")),
-    *(("choicea", "choiceb"), ("candidate1", "candidate2"), ("first", "second"), ("comparison1", "comparison2")),
-    *(("x", "y"), ("stimulusa", "stimulusb"), ("stimulus1", "stimulus2"), ("item1", "item2"), ("object1", "object2")),
-)
-SIMILARITY, DISSIMILARITY = ("similarity",), ("dissimilarity", "distance")
-_ALL = {
-    *(name for names in (*PAIRS.values(), *COMPARISONS.values(), *OPTIONS) for name in names),
-    *(set(ASIDE) - {""}),
-} - {"x", "y", "u", "a", "b"}  # too short to be told from data
 
 
-def means(name: str, words: Sequence[str]) -> int | None:
-    """The place of a column's name, or of its singular, among the usual `words`; None if it is none of them."""
-    word = normal(name)
-    found = word if word in words else word.removesuffix("s")
-    return words.index(found) if found in words else None
+def plain(name: str) -> str:
+    """A name in lower case without blanks, "_", "-", "." and what follows a colon (RecBole's types).
 
-
-def usual(columns: Iterable[str], words: Sequence[str]) -> list[str]:
-    """The columns, none or several, whose name means the first of the `words` that any name means."""
-    places = {column: place for column in columns if (place := means(column, words)) is not None}
-    return [column for column, place in places.items() if place == min(places.values())]
-
-
-@lru_cache(maxsize=2**17)  # names of a wide table are looked at for every role
-def normal(name: str) -> str:
-    """`name` in lower case, without punctuation and without a final "id"."""
-    letters = _NO_LETTERS.sub("", name.lower().removesuffix(":token").removesuffix(":float"))  # as RecBole writes
-    return letters.removesuffix("id") or letters
-
-
-_NO_LETTERS = re.compile(r"[\W_]+")
-
-
-def known(name: str) -> bool:
-    """Whether columns are usually called so."""
-    return normal(name) in _ALL
-
-
-_NAMES = re.compile(
-    r"(.*[\W_])?(id|ids|key|uid|uuid|guid|index|idx|row|name|sku|isbn|doi|url|word|token)|Unnamed: 0|__index_level_0__",
-    re.IGNORECASE,
-)
-_CAMEL = re.compile(r".*[a-z](Id|ID|Key|Name)")
-
-
-def names_rows(column: str) -> bool:
-    """Whether a column of this name holds ids rather than a coordinate; pandas writes its index without a name.
-
-    >>> [name for name in ("id", "doc_id", "productId", "", "x", "f0", "price", "grid") if names_rows(name)]
-    ['id', 'doc_id', 'productId', '']
+    >>> plain("User_ID"), plain("item_id:token")
+    ('userid', 'itemid')
     """
-    name = column.strip()
-    return not name or bool(_NAMES.fullmatch(name) or _CAMEL.fullmatch(name))
+    return re.sub(r"[\s_.-]+", "", name.lower().partition(":")[0])
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as messages show them: at most twelve, each cut at 40 letters."""
+    shown = [name if len(name) <= 40 else f"{name[:40]}..." for name in names]
+    return (", ".join(shown[:12]) or "none") + (f", ... ({len(shown)} in all)" if len(shown) > 12 else "")

@@ -1,35 +1,35 @@
-"""Read a file or a DataFrame into typed columns; pairs, comparisons and features then assign roles to columns."""
+"""Read a file, several parts of one, a DataFrame or a sparse matrix into columns, and give roles to columns by name."""
 
 import os
-import shlex
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from datetime import date, time
+from itertools import zip_longest
 from typing import Any, Unpack
 
+import narwhals.stable.v2 as nw
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 
-from nearkin._fields import FileOrFrame, counted
+from nearkin._fields import Extra, FileOrFrame, counted
 from nearkin._pairs import MatrixLike, matrix_entries
-from nearkin.data.column import Column, arrow_cells, by_name, frame_columns, is_frame
-from nearkin.data.coordinates import goes_up_by_one, pick_columns
-from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, TextWords, locate, reading, unknown_ending
+from nearkin.data.column import Column, plain_cells
+from nearkin.data.files import SHEET, TABLES, TEXT, Locator, extra, locate_all, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
-from nearkin.data.header import is_header
-from nearkin.data.names import COMPARISONS, DISSIMILARITY, OPTIONS, PAIRS, SIMILARITY, means, normal
-from nearkin.data.text import named_columns, table_cells
+from nearkin.data.names import NAMES, listed, plain
+from nearkin.data.text import TextWords, read_text, text_of
 from nearkin.records import Reading
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns by name, in the file's order. Without a header they are called "0", "1", ...
+    """Columns by name, in the file's order; without a header they are called "0", "1", ...
 
-    `header` is None where the format names columns itself; `matrices` are an archive's arrays of other shapes; `notes`
-    say what was left aside; `lists` is the number of lines that had a user and its items; `shape` is that of a sparse
-    matrix, whose entries are then the columns left, right, weight.
+    `header` is None where the format names columns itself; `matrices` are an archive's arrays of other shapes; `shape`
+    is that of a sparse matrix, whose entries are then the columns left, right, weight.
     """
 
     name: str
@@ -37,60 +37,75 @@ class Table:
     header: bool | None = None
     delimiter: str | None = None
     matrices: dict[str, np.ndarray] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    archive: bool = False
-    lists: int = 0
     shape: tuple[int, int] | None = None
 
     def column(self, name: str, role: str) -> Column:
-        """The column called `name`, or at that position without a header; ValueError that lists what there is."""
+        """The column called `name`; ValueError that lists what there is."""
         if name not in self.columns:
-            raise ValueError(
-                f"{role} is {name!r}, which {self.name} lacks; its columns are {', '.join(self.columns) or 'none'}"
-            )
+            raise ValueError(f"{role} is {name!r}, which {self.name} lacks; its columns are {listed(self.columns)}")
         return self.columns[name]
 
-    def headed(self) -> "Table":
-        """The table of a text file, read without a header, whose first row names the columns after all."""
-        columns = [Column(str(column.cell(0)), column.cells[1:]) for column in self.columns.values()]
-        columns, notes = _named(columns, self.name)
-        return replace(self, columns=by_name(columns, self.name), header=True, notes=(*self.notes, *notes))
+    def role(
+        self, role: str, typed: str | None = None, *, needed: bool = True, taken: Iterable[str] = ()
+    ) -> Column | None:
+        """The column that is typed, or the only one with a usual name of the role that is not `taken`.
 
-    def reading(
-        self, columns: dict[str, Column], notes: Iterable[str] = (), aside: Iterable[str] | None = None, **found: Any
-    ) -> Reading:
-        """How the table was read: columns by role, notes, and what was left aside, by default all other columns."""
+        ValueError that names what to type for several, and for none where it is `needed`.
+        """
+        if typed is not None:
+            if not isinstance(typed, str):
+                raise TypeError(f"{role} is {typed!r}; it must be the name of a column, or None")
+            return self.column(typed, role)
+        usual = [name for name in self.columns if name not in taken and plain(name) in NAMES[role]]
+        if len(usual) > 1:
+            raise ValueError(
+                f"{self.name} has columns {listed(usual)}, which may each be {role}; type {role}={usual[0]!r}"
+            )
+        if usual:
+            return self.columns[usual[0]]
+        if not needed:
+            return None
+        if len(self.columns) == 1 and self.header is not None:
+            raise ValueError(
+                f"{self.name} has one column ({listed(self.columns)}); type what parts its cells: delimiter=' '"
+            )
+        names = ", ".join(NAMES[role])
+        raise ValueError(
+            f"{self.name} has no column with a usual name of {role} ({names}); type {role}=..., one of "
+            f"{listed(self.columns)}"
+        )
+
+    def rows(self, keep: np.ndarray) -> "Table":
+        """The rows (mask) of a table."""
+        return replace(self, columns={name: column.take(keep) for name, column in self.columns.items()})
+
+    def reading(self, columns: dict[str, Column], notes: Iterable[str] = (), **more: Any) -> Reading:
+        """How the table was read: columns by role; all others are left aside."""
         roles = {role: column.name for role, column in columns.items()}
-        others = (name for name in self.columns if name not in roles.values()) if aside is None else aside
-        left = ", ".join((*self.notes, *others))
-        lines = [f"{counted(self.lists, 'line')} of a user and its items read as one pair an item"] * bool(self.lists)
-        doubts = (note for column in columns.values() for note in column.doubts())
+        aside = [name for name in self.columns if name not in roles.values()]
         return Reading(
             source=self.name,
             columns=(*self.columns, *self.matrices),
             header=self.header,
             delimiter=self.delimiter,
             roles=roles,
-            notes=(*([f"left aside: {left}"] if left else []), *lines, *notes, *doubts),
-            **found,
+            notes=(*([f"left aside: {listed(aside)}"] if aside else []), *notes),
+            **more,
         )
 
 
-def read_table(source: FileOrFrame, *, named: Iterable[str | None] = (), **text: Unpack[TextWords]) -> Table:
-    r"""Read a table: .csv, .tsv, .txt (delimited text), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl,
-    .npz, a DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
+def read_table(source: FileOrFrame, **text: Unpack[TextWords]) -> Table:
+    r"""Read a table: text (.csv, .tsv, .txt, .dat), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz, a
+    DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
 
-    A column is integers if every cell is one in canonical decimal, exact to 64 bits, and text otherwise: "007" and
-    "1e5" are text. Where the first lines do not decide, a ValueError names the options to type.
+    The first line of text names the columns, and cells are parted by the only one of comma, semicolon, tab and bar
+    that it holds. A folder of parts, a pattern or a list of files is one table, in the order of the numbers in the names.
 
     Parameters
     ----------
-    source: file, DataFrame or sparse matrix.
-    named: what the caller calls columns; a first line that holds all of these names is a header ("0" is a place, None
-        nothing).
-    text: `header`, whether the first line names the columns; `delimiter`, any text ("::") or comma, semicolon, tab,
-        bar, space (any run of blanks); `encoding`, such as cp1252; `comment`, what lines to be left out begin with.
-        None looks.
+    source: file, folder, pattern, list of files, DataFrame or sparse matrix.
+    text: `header`, False where the first line is data; `delimiter`, any text ("::") or comma, semicolon, tab, bar,
+        space; `encoding`, such as cp1252.
 
     Returns
     -------
@@ -99,7 +114,7 @@ def read_table(source: FileOrFrame, *, named: Iterable[str | None] = (), **text:
     Raises
     ------
     FileNotFoundError, PermissionError: what cannot be opened.
-    ValueError: a file that is damaged, is no table, or has two readings.
+    ValueError: a file that is damaged or is no table; it names what to type.
     TypeError: what is no file, DataFrame or sparse matrix.
 
     Examples
@@ -109,190 +124,140 @@ def read_table(source: FileOrFrame, *, named: Iterable[str | None] = (), **text:
     >>> list(nk.data.read_table("t.csv").columns)
     ['a', 'b']
     """
-    options = TextOptions(**text)
     if is_frame(source):
         name = f"the {type(source).__name__}"
         return Table(name, frame_columns(source, name))
     if sp.issparse(source):
         return _of_entries(source, f"the {type(source).__name__}")  # pyright: ignore[reportArgumentType]
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike | list | tuple):
         raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
-    return file_table(locate(source).reading(**vars(options)), named)
+    parts = [_read_file(where, text) for where in locate_all(source)]
+    return parts[0] if len(parts) == 1 else _joined(str(source), parts)
 
 
-def file_table(where: Locator, named: Iterable[str | None] = ()) -> Table:
-    """As `read_table`, of a file."""
-    if where.suffix not in _ENDINGS:
-        raise unknown_ending(where, _ENDINGS)
+def _joined(name: str, parts: list[Table]) -> Table:
+    """Parts of one table, in order; ValueError for other columns, and for a format that is no table of columns."""
+    for part in parts:
+        if list(part.columns) != list(parts[0].columns) or part.matrices or part.shape:
+            raise ValueError(
+                f"{part.name} has the columns {listed(part.columns)}, {parts[0].name} has "
+                f"{listed(parts[0].columns)}; parts of one table have the same"
+            )
+    try:
+        columns = {
+            at: Column(at, pa.concat_arrays([part.columns[at].cells for part in parts]), name)
+            for at in parts[0].columns
+        }
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{name}: parts differ in the types of their columns ({error}); write them alike") from error
+    return replace(parts[0], name=f"{name} ({counted(len(parts), 'part')})", columns=columns)
+
+
+def _read_file(where: Locator, words: TextWords) -> Table:
+    if where.suffix not in TABLES:
+        raise unknown_ending(where, TABLES)
     with reading(where):
-        table = _read_file(where, {name for name in named if name and not name.isdigit()})
-        if where.key is None:
-            return table
-        found = pick_columns([*table.columns, *table.matrices], where.key, str(where.path))
-        parts = ({name: part[name] for name in found if name in part} for part in (table.columns, table.matrices))
-        return replace(table, columns=next(parts), matrices=next(parts))
+        table = _read(where, words)
+    if where.columns is None:
+        return table
+    kept = {name: table.column(name, "the column") for name in where.columns if name not in table.matrices}
+    return replace(table, columns=kept, matrices={n: m for n, m in table.matrices.items() if n in where.columns})
 
 
-def _read_file(where: Locator, named: set[str]) -> Table:
+def _read(where: Locator, words: TextWords) -> Table:
+    name = str(where.path)
     if where.suffix in TEXT:
-        return _read_text(where, named | set(filter(str.isidentifier, (where.key or "").split(","))))
+        text = read_text(where, text_of(words))
+        columns = text.table()
+        line = text.line if text.data.count(b"\n") <= columns.num_rows + text.header else None
+        named = {at: Column(at, plain_cells(columns.column(at)), name, line) for at in columns.column_names}
+        return _with_rows(Table(name, named, text.header, text.delimiter))
+    if where.suffix == SHEET:
+        return _with_rows(Table(name, {at: replace(c, source=name) for at, c in _sheet(where, words).items()}, True))
     if where.suffix != ".npz":
-        return Table(str(where), frame_columns(read_frame(where), str(where)))
+        return Table(name, frame_columns(read_frame(where), name))
     if is_sparse(names := archive_keys(where)):
-        return _of_entries(read_sparse(where), str(where))
-    arrays = {name: read_npz(where, name) for name in names}
-    flat = [Column(name, arrow_cells(array)) for name, array in arrays.items() if array.ndim == 1]
-    others = {name: array for name, array in arrays.items() if array.ndim != 1}
-    return Table(str(where), by_name(flat, str(where)) if flat else {}, matrices=others, archive=True)
+        return _of_entries(read_sparse(where), name)
+    arrays = {at: read_npz(where, at) for at in names}
+    flat = {at: Column(at, plain_cells(pa.array(array)), name) for at, array in arrays.items() if array.ndim == 1}
+    return Table(name, flat, matrices={at: array for at, array in arrays.items() if array.ndim != 1})
+
+
+def _with_rows(table: Table) -> Table:
+    if not len(next(iter(table.columns.values()))):
+        raise ValueError(f"{table.name} has a header and no rows; at least one row is needed")
+    return table
+
+
+def _sheet(where: Locator, words: TextWords) -> dict[str, Column]:
+    """The columns of a workbook's first sheet as text, dates as ISO dates."""
+    with closing(extra("openpyxl", "excel").load_workbook(where.path, read_only=True, data_only=True)) as book:
+        rows = [list(map(_written, row)) for row in book.worksheets[0].iter_rows(values_only=True)]
+    rows = [row for row in rows if any(row)]
+    header = text_of(words).header
+    cells = [column for column in zip_longest(*rows, fillvalue="") if any(column)]
+    names = [column[0] if header else str(place) for place, column in enumerate(cells)]
+    return {
+        name: Column(name, pa.array(column[header:], pa.string())) for name, column in zip(names, cells, strict=True)
+    }
+
+
+def _written(cell: object) -> str:
+    if isinstance(cell, float) and cell.is_integer():  # a workbook has no integers
+        return str(int(cell))
+    return "" if cell is None else cell.isoformat() if isinstance(cell, date | time) else str(cell)
 
 
 def _of_entries(matrix: MatrixLike, name: str) -> Table:
     """The stored entries of a sparse matrix as pairs: rows are left, columns are right, values are weights."""
     left, right, weight, shape = matrix_entries(matrix, name)
     parts = {"left": left.astype(np.int64), "right": right.astype(np.int64), "weight": weight * 1}  # no bools
-    return Table(name, by_name((Column(*part) for part in parts.items()), name), shape=shape)
+    return Table(name, {at: Column(at, pa.array(values), name) for at, values in parts.items()}, shape=shape)
 
 
-def _read_text(where: Locator, named: set[str]) -> Table:
-    cut, cells = table_cells(where)
-    source, first, notes = str(where), cut.first, cut.notes
-    header = cut.headed
-    columns = named_columns(first, cells, True, source)
-    if header is None and named and named <= set(first):
-        header = True
-    headed = is_header(first, columns, source) if header is None else header
-    if not headed:
-        columns = named_columns(first, cells, False, source)
-    else:
-        columns, more = _named(columns, source)
-        notes = (*notes, *more)
-    mark = None if where.suffix == ".xlsx" else cut.word
-    return Table(source, by_name(columns, source), headed, mark, notes=notes, lists=cut.lists)
+def is_frame(source: Extra) -> bool:
+    """Whether `source` is a DataFrame or a query that narwhals supports (not a path, a list or an array)."""
+    try:
+        return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"the {type(source).__name__} has two columns of one name; rename one") from error
 
 
-def _named(columns: list[Column], source: str) -> tuple[list[Column], list[str]]:
-    """Columns under a header, without a first one that has no name, and a note of that; ValueError without rows."""
-    if not len(columns[0]):
-        raise ValueError(f"{source} has a header and no rows; at least one row is needed")
-    if not columns[0].name and len(columns) > 1:  # pandas writes its index so
-        return columns[1:], ["the first column, which has no name"]
-    return columns, []
+def frame_columns(frame: Extra, source: str) -> dict[str, Column]:
+    """The columns of a DataFrame or an Arrow table; ValueError for none, and for values of several types."""
+    table = nw.from_native(frame)
+    read = table.collect() if isinstance(table, nw.LazyFrame) else table  # queries of DuckDB and Polars
+    columns = {
+        str(series.name): Column(str(series.name), _cells(series, source), source) for series in read.iter_columns()
+    }
+    if not columns:
+        raise ValueError(f"{source} has no columns; it must hold a table")
+    return columns
 
 
-_ENDINGS = (*TEXT, ".parquet", *FRAMES, ".npz")
+def _cells(series: "nw.Series[Any]", source: str) -> pa.Array:
+    try:
+        return plain_cells(series.to_arrow())
+    except (pa.ArrowException, OverflowError, TypeError):
+        values = series.to_list()
+        try:
+            return plain_cells(pa.array(values, from_pandas=True))
+        except (pa.ArrowException, OverflowError, TypeError) as error:
+            raise ValueError(
+                f"column {series.name!r} of {source} holds values of several types ({error}); type "
+                f"frame[{series.name!r}] = frame[{series.name!r}].astype(str)"
+            ) from error
 
 
-UNIX = 10**8  # whole numbers all above are seconds since 1970 rather than weights
-_COUNTED = 10  # whole numbers in a row that are the numbers of rows
-POSITIONS = ("left", "right", "weight", "timestamp")  # of the columns of a table without a header
-_WIDE = 12  # columns: long tables have fewer
-ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
+def complete(columns: dict[str, Column]) -> tuple[np.ndarray, list[str]]:
+    """Mask (n,) of the rows in which no cell of the columns, by role, is missing, and a note that counts the others.
 
-
-DECIDE: dict[str, tuple[str, ...]] = {  # options of the readers that tell the kind of a table
-    "comparisons": ("anchor", "near", "far", "response", "form"),
-    "pairs": (
-        *("left", "right", "weight", "min_weight", "duplicates", "timestamp", "split"),
-        *("left_features", "right_features"),
-    ),
-}
-
-
-def kind_of(source: FileOrFrame, *, given: Iterable[str] = (), **text: Unpack[TextWords]) -> str:
-    """ "pairs" or "comparisons": by the options `given`, else by the usual names of columns; else two columns are
-    pairs, and three or four columns of the same objects, or others with "missing" given, are comparisons. ValueError
-    for other tables.
-
-    `text` is as in `read_table`.
+    ValueError where none is complete.
     """
-    given = set(given)
-    for kind, options in DECIDE.items():
-        if not set(options).isdisjoint(given):
-            return kind
-    table = read_table(source, **text)
-    if asks_comparisons(table):
-        return "comparisons"
-    if has_pairs(table) or len(table.columns) == 2:
-        return "pairs"
-    if "missing" in given:
-        return "comparisons"
-    objects = list(table.columns.values()) if len(table.columns) in (3, 4) else []
-    if objects and all(column.is_text or column.values.dtype.kind in "iu" for column in objects):
-        values = [set(map(str, column.distinct.tolist())) for column in objects]
-        if all(3 * len(a & b) >= len(a | b) for a, b in combinations(values, 2)):  # each two share a third of theirs
-            return "comparisons"
-    names = list(table.columns)
-    if len(names) > _WIDE:
-        raise ValueError(
-            f"{table.name} has {counted(len(names), 'column')} ({', '.join(names[:3])}, ...): is it a wide table, a "
-            "column for "
-            "every item? Write it long, a row for every pair (user, item, value, or object, object, distance). If it "
-            "is long already, type left=... and right=... (on the command line --left and --right) for pairs, or "
-            "form='triplet' (--read form=triplet) for comparisons"
-        )
-    if len(names) < 2:
-        raise ValueError(f"{table.name} has {counted(len(names), 'column')}; pairs need two, comparisons three or four")
-    check_lines(table)
-    shown = [shlex.quote(name) for name in names]
-    raise ValueError(
-        f"{table.name} can hold pairs or comparisons (columns {', '.join(names)}); for pairs type "
-        f"left={names[0]!r}, right={names[1]!r} (on the command line --left {shown[0]} --right {shown[1]}), for "
-        "comparisons form='triplet' (--read form=triplet)"
-    )
-
-
-def lists_items(table: Table) -> bool:
-    """Whether each line may be a user and all its items, as many in every line."""
-    user, *items = table.columns.values()
-    if table.header is not False or len(items) < len(POSITIONS) or any(c.values.dtype.kind not in "iu" for c in items):
-        return False
-    return len(user.distinct) == len(user) and len(set(np.concatenate([c.values for c in items]).tolist())) > 2
-
-
-def check_lines(table: Table) -> None:
-    """ValueError where each line may be a user and all its items."""
-    if lists_items(table):
-        raise ValueError(
-            f"{table.name} has {counted(len(table.columns), 'column')} without names, whole numbers: is each line a "
-            "user and all "
-            "its items? Write a row for every pair (user, item). Otherwise type left='0', right='1' (on the command "
-            "line --left 0 --right 1) with the columns of the pairs"
-        )
-
-
-def has_pairs(table: Table) -> bool:
-    return all(any(means(name, PAIRS[role]) is not None for name in table.columns) for role in ("left", "right"))
-
-
-def asks_comparisons(table: Table) -> bool:
-    """Whether the columns' names are those of comparisons: anchor, near, far; options with an answer or an anchor."""
-    if any(key in table.matrices for key in ARRAYS):
-        return True
-    names = {normal(name) for name in table.columns}
-    near, far, anchor, response, odd = (
-        names & set(COMPARISONS[role]) for role in ("near", "far", "anchor", "response", "odd")
-    )
-    if {"i", "j", "k"} <= names or (near - {"j"} and far - {"k"}) or odd:
-        return True
-    if not has_pairs(table) and names & {*SIMILARITY, *DISSIMILARITY}:
-        return True
-    options = any(first in names and second in names for first, second in OPTIONS)
-    answered = (
-        (response - {"label"})
-        or (anchor - {"i"})
-        or (names & set(COMPARISONS["rating"]) and not {"left", "right"} <= names)
-    )
-    return bool(options and answered and len(names) > 2)
-
-
-def no_ids(column: Column, *, first: bool) -> str:
-    """What a column that would be ids by its place plainly holds, "times" or "row numbers"; "" if it may hold ids. The
-    first one may count rows, as pandas writes its index, or hold seconds since 1970, most of them different."""
-    if column.date_forms():
-        return "times"
-    numbers = column.values if first and not column.is_text else np.zeros(0)
-    if len(numbers) < _COUNTED or numbers.dtype.kind not in "iu":
-        return ""
-    if numbers[0] in (0, 1) and goes_up_by_one(numbers):
-        return "row numbers"
-    return "times" if numbers.min() >= UNIX and 2 * len(column.distinct) > len(numbers) else ""
+    gone = np.any([column.missing for column in columns.values()], axis=0)
+    if not gone.any():
+        return ~gone, []
+    gaps = ", ".join(f"{c.missing.sum():,} without {c.name}" for c in columns.values() if c.missing.any())
+    if gone.all():
+        raise ValueError(f"no row of {next(iter(columns.values())).source} is complete ({gaps}); name other columns")
+    return ~gone, [f"{counted(int(gone.sum()), 'row')} with a missing cell left out ({gaps})"]

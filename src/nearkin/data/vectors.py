@@ -1,7 +1,8 @@
 """Vectors from files: whole with `read_vectors`, or in chunks with `open_vectors` where they exceed memory."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
@@ -11,11 +12,12 @@ from nearkin._fields import Extra, StrPath, counted
 from nearkin._storage import digest
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
-from nearkin.data.column import is_frame
-from nearkin.data.files import TextWords, locate_all
+from nearkin.data.files import locate_all
 from nearkin.data.formats import FileRows, open_rows
+from nearkin.data.formats.columns import arrow_rows
 from nearkin.data.formats.file_rows import BFLOAT16, joined_rows
-from nearkin.data.formats.parquet import frame_rows
+from nearkin.data.tables import frame_columns, is_frame
+from nearkin.data.text import TextWords, text_of
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 
@@ -150,23 +152,24 @@ def _to_float32(block: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(block, dtype=np.float32)
 
 
-def open_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> VectorFile:
+def open_vectors(
+    path: Paths | Extra, *, columns: str | Sequence[str] | None = None, **text: Unpack[TextWords]
+) -> VectorFile:
     """Open a file of vectors, or several as if they were one, without reading them; or a DataFrame.
 
     Formats: .npy, .safetensors, .h5 (extra `hdf5`), .fvecs, .bvecs, .ivecs, .fbin, .ibin, .u8bin, .i8bin (all
-    memory-mapped), .npz, .csv, .tsv, .txt (also .gz, .bz2, .xz), and .parquet, .feather, .arrow, .jsonl (a list column,
-    or numeric columns). Columns of text, and those with a usual name for something else (label, rating, split, ...),
-    are left aside, or asked about. A cell may hold a whole vector as text, "[0.1, 0.2]". DataFrames of pandas, Polars
-    and Arrow hold vectors as Parquet does. A table may also hold ids: `ids()` gives them, `about` names the column.
-    Pickled objects are never loaded.
+    memory-mapped), .npz, .parquet, and, read whole, .csv, .tsv, .txt, .vec (word2vec's text), .feather, .arrow, .jsonl.
+    Of a table the vectors are one column of lists, or the numbered columns of one prefix (f0, f1, ...); `ids()` gives
+    the column called id, word, user or item, and `about` says what was read. Pickled objects are never loaded.
 
     Parameters
     ----------
-    path: a file, a list of files, or a pattern ("parts/*.npy": its files in the order of their names), of equal width
-        and type; of several arrays in a file one is named, `file.npz:key`, of a table columns, `file.csv:f0-f99,g`.
-        Packed bits are read as columns of -1 and 1 by a name that ends in `@ubinary` or `@binary`,
-        sentence-transformers' precisions, or in `@ubinary-little`, FAISS's order.
-    text: header, delimiter, encoding and comment, as in `read_table`.
+    path: a file, a folder of parts, a list of files, or a pattern ("parts/*.npy": its files in the order of the numbers
+        in their names), of equal width and type; of several arrays in a file one is named, `file.npz:key`. Packed bits
+        are read as columns of -1 and 1 by a name that ends in `@ubinary` or `@binary`, sentence-transformers'
+        precisions, or in `@ubinary-little`, FAISS's order.
+    columns: names of the columns of a table that hold the vectors; also `file.csv:x,y`.
+    text: header, delimiter and encoding, as in `read_table`.
 
     Returns
     -------
@@ -175,7 +178,8 @@ def open_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> VectorFile:
     Raises
     ------
     FileNotFoundError: no such file.
-    ValueError: an empty or damaged file, one that is not 2-D or holds no numbers, files that differ.
+    ValueError: an empty or damaged file, one that is not 2-D or holds no numbers, files that differ, a table whose
+        columns do not tell which hold the vectors.
 
     Examples
     --------
@@ -184,11 +188,13 @@ def open_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> VectorFile:
     >>> file.shape, file.take(np.array([2])).tolist()
     ((3, 3), [[0.0, 0.0, 1.0]])
     """
+    typed = [columns] if isinstance(columns, str) else columns
     if is_frame(path):
-        return _checked("the table", frame_rows(path, "the table"), ["the table"])
-    found = [where.reading(**text) for where in locate_all(path)]
+        return _checked("the table", arrow_rows(frame_columns(path, "the table"), "the table", typed), ["the table"])
+    key = None if typed is None else ",".join(typed)
+    found = [where if key is None else replace(where, key=key) for where in locate_all(path)]
     files = [str(where) for where in found]
-    parts = [open_rows(where) for where in found]
+    parts = [open_rows(where, text_of(text)) for where in found]
     for where, part in zip(files, parts, strict=True):
         if part.dtype.kind not in "fiub" and part.dtype != BFLOAT16:
             raise ValueError(f"{where} has dtype {part.dtype}; it must hold numbers")
@@ -204,12 +210,14 @@ def _checked(name: str, rows: FileRows, files: list[str]) -> VectorFile:
     return VectorFile(name, rows, files)
 
 
-def read_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> np.ndarray:
+def read_vectors(
+    path: Paths | Extra, *, columns: str | Sequence[str] | None = None, **text: Unpack[TextWords]
+) -> np.ndarray:
     """Read all vectors of a file or several, or of a DataFrame.
 
     Parameters
     ----------
-    path, text: as in `open_vectors`.
+    path, columns, text: as in `open_vectors`.
 
     Returns
     -------
@@ -227,7 +235,7 @@ def read_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> np.ndarray:
            [0., 1., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    file = open_vectors(path, **text)
+    file = open_vectors(path, columns=columns, **text)
     X = file.read()
     if not np.isfinite(X).all():
         file.check_finite()  # counts the rows

@@ -15,7 +15,7 @@ from nearkin._distributed import current
 from nearkin._fields import FileOrFrame, Record, StrPath, counted
 from nearkin._storage import check_target, saving_folder
 from nearkin.contracts import Callback, ignore
-from nearkin.data.comparisons.reading import orient
+from nearkin.data.comparisons.forms import orient
 from nearkin.data.comparisons.votes import held_out_noise_floor, number_questions, split_comparisons
 from nearkin.data.formats.parquet import write_table
 from nearkin.embedding.ordinal.answers import N_FOLDS, error_interval

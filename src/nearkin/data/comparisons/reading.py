@@ -1,73 +1,104 @@
-"""Reading comparisons: `read_comparisons` for files, and the same from arrays and from names."""
+"""Reading comparisons from tables: each form by the names of its columns (docs/reading.md has the table)."""
 
-import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
-from nearkin import _check
+from nearkin._check import check_choice
 from nearkin._fields import FileOrFrame, counted
-from nearkin._pairs import Coded, joined, number_ids
-from nearkin._types import ArrayLike, Record
-from nearkin.data.column import Column, as_text, list_cells, whole_float
-from nearkin.data.comparisons.roles import FORMS as READ_FORMS
-from nearkin.data.comparisons.roles import Roles, assign_roles
-from nearkin.data.files import TextOptions, TextWords
+from nearkin._pairs import Coded, joined
+from nearkin._types import Record
+from nearkin.data.column import Column
+from nearkin.data.comparisons.forms import (
+    FORMS,
+    comparisons_from_array,
+    comparisons_from_names,
+    orient,
+    rated_quadruplets,
+)
 from nearkin.data.interactions import read_interactions
-from nearkin.data.tables import ARRAYS, Table, kind_of, read_table
-from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_invalid, invalid_rows
+from nearkin.data.names import NAMES, listed, plain
+from nearkin.data.tables import Table, complete, read_table
+from nearkin.data.text import text_words
+from nearkin.records import Comparisons, Reading
 
-_NO_ANSWER = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "#N/A", ".", "-99", "-999")
-_CODES = ("-99", "-999")  # of surveys, for no answer
-_CODE = re.compile(r"-\d+|[89]|(77|88|98|99)\d?")  # what may be one
-MOST_OBJECTS = 10_000_000  # of an array of numbers that has fewer comparisons
-_SHORT = 12  # most steps of a rating scale; sliders have more
+ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
+_FOUR = (("i", "j", "l", "k"), ("near1", "near2", "far1", "far2"))  # names of four columns, as `plain` leaves them
+_ODD = ("one", "other", "odd")
+_WORDS = {
+    "triplet": ("anchor", "near", "far"),
+    "quadruplet": ("i", "j", "l", "k"),
+    "rated": ("first", "second"),
+    "distances": ("first", "second"),
+}
+
+
+@dataclass
+class _Roles:
+    """Columns by role: `objects` in the order of the form, the `answer` that chooses among them, or their `rating`."""
+
+    form: str
+    objects: list[Column]
+    answer: Column | None = None
+    rating: Column | None = None
+    weight: Column | None = None
+    rater: Column | None = None
+
+    def named(self) -> dict[str, Column]:
+        """The columns in use, by role in words."""
+        words = _WORDS.get(self.form, ())
+        if self.answer is not None:
+            words = ("anchor", "first", "second") if self.form == "triplet" else ()
+        names = [words[at] if at < len(words) else f"object {at + 1}" for at in range(len(self.objects))]
+        others = {"response": self.answer, "rating": self.rating, "weight": self.weight, "rater": self.rater}
+        return dict(zip(names, self.objects, strict=True)) | {
+            role: column for role, column in others.items() if column is not None
+        }
 
 
 def read_comparisons(
     path: FileOrFrame,
     *,
-    anchor: str | None = None,
-    near: str | None = None,
-    far: str | None = None,
-    response: str | None = None,
     form: str | None = None,
+    columns: Sequence[str] | None = None,
+    response: str | None = None,
+    scale: tuple[float, float] | None = None,
+    rater: str | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
-    comment: str | None = None,
     on_invalid: str = "raise",
     missing: str = "raise",
     objects: Sequence[object] | None = None,
 ) -> Comparisons:
-    r"""Read comparisons from .csv, .tsv, .parquet, .npz or a DataFrame.
+    r"""Read comparisons from a table (see `nearkin.data.read_table`), a DataFrame or an .npz.
 
-    Columns: 3 object columns (i, j, k) mean d(i, j) < d(i, k), 4 columns (i, j, l, k) mean d(i, j) < d(l, k); names
-    are text or exact integers. Columns are taken by the names given (without a header they are "0", "1", ...),
-    else by usual names (anchor or ref, near or winner, far or loser; left and right, a and b with a response), else by
-    position. Further columns: `weight` (or `votes`, `count`), `annotator` (or `worker`, `subject`, `user`) and
-    `response` (or `answer`, `choice`); times and trial numbers are left aside. An .npz holds `triplets` or
-    `quadruplets` and optionally `objects` (names), `weights`, `annotators`, `responses`.
+    Three columns (anchor, near, far) mean d(anchor, near) < d(anchor, far); four (i, j, l, k) mean d(i, j) < d(l, k).
+    Columns go by their usual names (docs/reading.md has the table), or by `columns`, never by their places. Further
+    columns: `weight` (or votes) and `rater` (or annotator, worker, participant). An .npz holds `triplets` or
+    `quadruplets` and optionally `objects` (names), `weights`, `annotators`, `responses`, `judgements`.
 
     Parameters
     ----------
-    path: file or DataFrame.
-    anchor, near, far: columns of objects.
-    response: the column with the chosen object: +1 (as in the row) or -1 (reversed), 1 or 2, left or right, the
-        column's or the object's name. "column=value" names the value that chooses the first of the two.
-    form: None (look), "triplet", "quadruplet"; "odd-one-out" and "most-central" are rows of three whose *first*, or the
-        one that the response names, is the odd or the most central one; each becomes two comparisons
-        (`comparison_forms`). "similarity" and "dissimilarity" are rated pairs (`ratings`): a high rating means near, or
-        far; "rating" takes the direction from the column's name.
-    header, delimiter, encoding, comment: as in `nearkin.data.read_table`.
+    path: file, folder or pattern of parts, or DataFrame.
+    form: None (ordered rows, by the names of columns), or what a row with an answer says:
+        "triplet": of two shown objects the answer is nearer to the anchor;
+        "odd-one-out": of three shown objects the answer is the odd one (without an answer, the column called odd);
+        "ranking": an anchor, then objects from the nearest to the farthest;
+        "rated": two objects and a rating on a `scale`.
+    columns: the columns of objects, in the order of the form: anchor, near, far; i, j, l, k; anchor, first, second; the
+        three shown; anchor and those ranked; the two rated.
+    response: the column of answers, or of ratings. An answer is the name of a shown object or of its column, or its
+        place, 1, 2 or 3; "column=value" names the value that chooses the first object.
+    scale: for "rated": the rating that means farthest, and the one that means nearest, (1, 7) or (7, 1). Columns called
+        distance or dissimilarity need none.
+    rater: the column of who answered.
+    header, delimiter, encoding: as in `nearkin.data.read_table`.
     on_invalid: "raise" a ValueError with the row numbers of rows that repeat an index, or "drop" and count them in
         `n_dropped`.
-    missing: "raise" a ValueError for rows without an answer or an object, or "drop" them; `source` counts them for each
-        annotator. An answer is missing if its cell is empty, NA, NaN, null, None, "." or one of the codes -99, -999;
-        "9,skip" drops rows with these answers too.
+    missing: "raise" a ValueError for rows without an answer or an object, or "drop" and count them.
     objects: all objects in the order wanted, also those without comparisons; None takes those met, sorted.
 
     Returns
@@ -76,7 +107,8 @@ def read_comparisons(
 
     Raises
     ------
-    ValueError: two possible readings (it names the options to type), a missing column, invalid or missing answers.
+    ValueError: columns whose names do not tell the form (it names what to type), faulty cells, answers that are none of
+        the shown objects, ratings outside the scale.
     FileNotFoundError: no such file.
 
     Examples
@@ -86,454 +118,321 @@ def read_comparisons(
     >>> nk.read_comparisons("answers.csv").indices.tolist()  # rows of objects: Bonn, Oslo, Rome
     [[1, 0, 2], [2, 0, 1]]
     """
-    _check.check_choice(form, "form", (None, *READ_FORMS))
-    _check.check_instance(missing, "missing", str)
-    text = TextOptions(header, delimiter, encoding, comment)
-    table = read_table(path, **vars(text), named=(anchor, near, far))
-    if table.archive and (table.matrices or len(table.columns) < 3):
-        return _read_archive(table, form, on_invalid, objects)
-    asked = {"anchor": anchor, "near": near, "far": far, "response": response}
-    roles = assign_roles(table, asked, form)
-    if (gone := _without_answer(roles, missing, table.name)).any():
-        table = _complete(table, roles, gone, missing)
-        roles = assign_roles(table, asked, form)
-    ids = [column.as_ids() for column in roles.objects]
-    roles.objects = roles.objects if any(column.is_text for column in ids) else ids
-    for column in roles.objects:
-        if list_cells(column) is not None:
-            raise ValueError(
-                f"column {column.name!r} of {table.name} holds lists; a comparison has one object a cell: write the "
-                "columns anchor, near and far"
-            )
-    rows = _id_rows(roles)
-    options: Record = {
-        "weights": None if roles.weight is None else roles.weight.numbers(),
-        "annotators": None if roles.annotator is None else _names(roles.annotator),
-    }
-    if roles.rating is not None:
-        high = roles.form == "similarity"
-        rows, origin = rated_quadruplets(rows, roles.rating.numbers(), options["annotators"], high_is_near=high)
-        options = {name: None if values is None else values[origin] for name, values in options.items()}
-        if not len(rows):
-            raise ValueError(f"{table.name}: no two pairs are rated differently by one person; nothing is compared")
-    else:
-        rows = answered(roles, rows, response, table.name)
-    shape = roles.form if roles.form in FORMS else "ordered"
-    found = comparisons_from_names(rows, **options, form=shape, on_invalid=on_invalid, objects=objects)
-    return replace(found, source=_understood(table, roles, found))
-
-
-def describe(source: FileOrFrame, *, kind: str | None = None, **options: Any) -> Reading:
-    """Describe how a table of pairs or of comparisons is read; `str` of the result is one line.
-
-    kind: "pairs", "comparisons" or None (by the options given, else look). options: those of `read_interactions` or of
-    `read_comparisons`.
-    Raises ValueError, with the options to type, where two readings are possible.
-    """
-    _check.check_choice(kind, "kind", (None, "pairs", "comparisons"))
-    text: Record = {name: options[name] for name in TextWords.__annotations__ if name in options}
-    if (kind or kind_of(source, given=options, **text)) == "pairs":
-        found = read_interactions(source, **options).source
-    else:
-        found = read_comparisons(source, on_invalid="drop", **options).source
-    return cast(Reading, found)
-
-
-def _without_answer(roles: Roles, missing: str, source: str) -> np.ndarray:
-    """Rows (m,) that lack an object, or an answer: an empty cell, a word for none, or a code of surveys for none."""
-    gone = np.any([c.gaps() | np.isin(_distinct(c), _CODES)[c.coded.codes] for c in roles.objects], axis=0)
-    more = [] if missing in ("raise", "drop") else missing.split(",")
-    column = roles.rating if roles.response is None else roles.response
-    texts = np.zeros(len(gone), "U1") if column is None else _texts(column)
-    if more and not np.isin(texts, more).any():
-        raise ValueError(
-            f"missing is {missing!r}; it must be 'raise', 'drop' or answers that {source} holds, as '9,99'"
+    check_choice(form, "form", (None, *_NEEDED))
+    check_choice(missing, "missing", ("raise", "drop"))
+    table = read_table(path, **text_words(header, delimiter, encoding))
+    if any(name in table.matrices for name in ARRAYS):
+        return _read_archive(table, on_invalid, objects)
+    answer, _, value = (response or "").partition("=")
+    roles = _assign(table, form, columns, answer or None)
+    roles.weight = table.role("weight", needed=False, taken=[c.name for c in roles.named().values()])
+    roles.rater = table.role("rater", rater, needed=False, taken=[c.name for c in roles.named().values()])
+    notes = list[str]()
+    if missing == "drop":
+        keep, notes = complete(roles.named())
+        table = table.rows(keep)
+        again = {role: table.columns[column.name] for role, column in roles.named().items()}
+        n = len(roles.objects)
+        roles = _Roles(
+            roles.form, list(again.values())[:n], *(again.get(r) for r in ("response", "rating", "weight", "rater"))
         )
-    if column is not None:
-        named = np.any([texts == objects.values.astype(str) for objects in roles.objects], axis=0)
-        gone |= column.gaps() | (np.isin(texts, [*_NO_ANSWER, *more]) & ~named)
-    return gone
+    rows, more, shape = _rows(roles, value or None, scale)
+    found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **more)
+    return replace(found, source=_understood(table, roles, found, notes))
 
 
-def _apart(rating: Column) -> tuple[str, ...]:
-    """A question about ratings that may be codes for no answer: far from the others, such as 99 on a scale to 7."""
-    values = np.unique(rating.numbers()).tolist()
-    codes = sorted((value for value in values if _CODE.fullmatch(f"{value:g}")), key=abs)
-    scale = [value for value in values if value not in codes]
-    for code in list(codes):
-        if scale and scale[0] - 1 <= code <= scale[-1] + 1:
-            codes.remove(code)
-            scale = sorted([*scale, code])
-    found = ",".join(f"{code:g}" for code in codes if code < 0 or len(scale) <= _SHORT)
-    if len(scale) < 3 or not found:
-        return ()
-    return (
-        f"{rating.name} holds {found} besides {scale[0]:g} to {scale[-1]:g}: does {found} mean no answer? "
-        f"missing={found!r} (--missing {found}) leaves these rows out",
+def _assign(table: Table, form: str | None, columns: Sequence[str] | None, answer: str | None) -> _Roles:
+    """The form, and the columns of objects and answers: those typed, else those with the form's usual names."""
+    form = _form_of(table, columns, answer) if form is None else form
+    if columns is not None:
+        shown = [table.column(name, "columns") for name in columns]
+        form = "quadruplet" if form == "triplet" and len(shown) == 4 else form
+        if len(shown) not in _NEEDED[form]:
+            raise ValueError(
+                f"columns are {listed(columns)}; form {form!r} needs {' or '.join(map(str, _NEEDED[form]))} of objects"
+            )
+    else:
+        shown = _usual_objects(table, form, answer)
+    taken = [column.name for column in shown]
+    rest = replace(table, columns={name: column for name, column in table.columns.items() if name not in taken})
+    roles = _Roles(form, shown)
+    if form in ("rated", "distances"):
+        roles.rating = _rating(rest, answer)
+    elif answer is not None or (form in ("triplet", "odd-one-out") and not _is_ordered(shown, form, columns)):
+        roles.answer = rest.role("response", answer)
+    return roles
+
+
+_NEEDED = {  # columns of objects
+    "triplet": (3, 4),
+    "quadruplet": (4,),
+    "odd-one-out": (3,),
+    "most-central": (3,),
+    "ranking": range(3, 100),
+    "rated": (2,),
+    "distances": (2,),
+}
+
+
+def _form_of(table: Table, columns: Sequence[str] | None, answer: str | None) -> str:
+    """The form that the names of columns tell; ValueError that names what to type for others."""
+    names = set(map(plain, table.columns))
+    usual = {role for role in NAMES if names & set(NAMES[role])}
+    if columns is not None and answer is None:
+        form = {3: "triplet", 4: "quadruplet"}.get(len(columns))
+        if form is not None:
+            return form
+    elif columns is None:
+        ordered = answer is None and "response" not in usual
+        if ordered and any(names >= set(four) for four in _FOUR):
+            return "quadruplet"
+        if ordered and {"anchor", "near", "far"} <= usual:
+            return "triplet"
+        if names >= set(_ODD) and answer is None:
+            return "odd-one-out"
+        if {"anchor", "first", "second", "response"} <= usual and answer is None and not usual & {"third", "odd"}:
+            return "triplet"
+        if {"first", "second", "dissimilarity"} <= usual and answer is None:
+            return "distances"
+    raise ValueError(
+        f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row. Call them anchor, "
+        "near and far, or i, j, l and k; or type columns=['...', '...', '...'] with the columns of objects, and form=: "
+        "'triplet' (response=... is the nearer of two), 'odd-one-out' (the odd one of three), 'ranking', or 'rated' "
+        f"with scale={_extremes(table)}"
     )
 
 
-def _complete(table: Table, roles: Roles, gone: np.ndarray, missing: str) -> Table:
-    """The rows of a table that are not `gone`, a note counts the others; ValueError unless `missing` drops."""
-    rows = np.flatnonzero(gone)
-    if missing == "raise" or gone.all():
-        way = "" if gone.all() else "; type missing='drop' (--missing drop) to leave them out, or correct them"
-        many = f"{counted(len(rows), 'row')} of {len(gone):,}"
-        raise ValueError(f"{table.name}: {many} without an answer or an object ({_listed(rows)}){way}")
-    whose = ""
-    if roles.annotator is not None:
-        names, counts = np.unique(roles.annotator.values[gone].astype(str), return_counts=True)
-        whose = f" ({', '.join(f'{name} {count}' for name, count in zip(names, counts, strict=True))})"
-    columns = {name: column.take(~gone).retyped() for name, column in table.columns.items()}
-    notes = (*table.notes, f"{counted(len(rows), 'row')} without an answer{whose}")
-    return replace(table, columns=columns, notes=notes)
+def _extremes(table: Table) -> str:
+    """The extreme values of a column of ratings, as a scale to type."""
+    usual = (*NAMES["similarity"], *NAMES["dissimilarity"])
+    ratings = [c for name, c in table.columns.items() if plain(name) in usual and c.is_numeric]
+    if not ratings:
+        return "(1, 7)"
+    values = ratings[0].numbers_or_nan()
+    return f"({np.nanmin(values):g}, {np.nanmax(values):g})"
 
 
-def _id_rows(roles: Roles) -> Any:
-    """Ids (m, 3) or (m, 4) of the objects; text by its distinct values where no answer is to be compared with it."""
-    ids = [column.id_codes() for column in roles.objects]
-    known = [found for found in ids if isinstance(found, Coded)]
-    if len(known) == len(ids) and roles.response is None and roles.rating is None:
-        return joined(known)
-    return np.stack(_one_type([column.ids() for column in roles.objects]), axis=1)
+def _usual_objects(table: Table, form: str, answer: str | None) -> list[Column]:
+    """The columns of objects with the usual names of a form."""
+    by_name = {plain(name): column for name, column in table.columns.items()}
+    if form == "quadruplet":
+        four = next((names for names in _FOUR if set(names) <= set(by_name)), None)
+        if four is None:
+            raise ValueError(f"{table.name} has the columns {listed(table.columns)}; type columns=['i', 'j', 'l', 'k']")
+        return [by_name[name] for name in four]
+    if form in ("odd-one-out", "most-central") and set(_ODD) <= set(by_name) and answer is None:
+        return [by_name["odd"], by_name["one"], by_name["other"]]
+    ordered = form == "triplet" and answer is None and _has(table, "near") and _has(table, "far")
+    if form == "ranking":
+        anchor = cast(Column, table.role("anchor"))
+        numbered = [column for name, column in table.columns.items() if name[-1:].isdigit()]
+        if len(numbered) < 2:
+            raise ValueError(
+                f"{table.name} has no rank1, rank2, ...; type columns=['anchor', 'nearest', ..., 'farthest']"
+            )
+        return [anchor, *numbered]
+    roles = {
+        "triplet": ("anchor", "near", "far") if ordered else ("anchor", "first", "second"),
+        "odd-one-out": ("first", "second", "third"),
+        "most-central": ("first", "second", "third"),
+    }.get(form, ("first", "second"))
+    return [cast(Column, table.role(role)) for role in roles]
 
 
-def _one_type(columns: list[np.ndarray]) -> list[np.ndarray]:
-    """Columns of ids, all integers or all text: an object called 7 in a column of names is the text "7"."""
-    if len({column.dtype for column in columns}) == 1:
-        return columns
-    return [as_text([str(value) for value in column.tolist()]) for column in columns]
+def _has(table: Table, role: str) -> bool:
+    return table.role(role, needed=False) is not None
 
 
-def _names(column: Column) -> np.ndarray:
-    values = column.ids()
-    return values.astype(str) if values.dtype.kind == "O" else values
+def _is_ordered(shown: list[Column], form: str, columns: Sequence[str] | None) -> bool:
+    """Whether the columns of objects tell the answer by their names alone."""
+    if form == "triplet":
+        return columns is not None or plain(shown[1].name) in NAMES["near"]
+    return columns is None and plain(shown[0].name) in NAMES["odd"]
 
 
-def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequence[object] | None) -> Comparisons:
-    held = [key for key in ARRAYS if key in table.matrices]
-    if len(held) != 1:
-        names = sorted({*table.matrices, *table.columns})
-        raise ValueError(f"{table.name} holds {names}; it must hold 'triplets' (m, 3) or 'quadruplets' (m, 4)")
-    rows = table.matrices[held[0]]
-    if rows.ndim != 2 or rows.shape[1] not in (3, 4):
-        raise ValueError(f"{table.name}: {held[0]} has shape {rows.shape}; it must be (m, 3) or (m, 4)")
-    known = ("weights", "responses", "annotators")
-    flat = {name: table.columns[name] for name in known if name in table.columns}
-    if odd := [
-        name for name, column in table.columns.items() if name not in (*known, "objects") and len(column) == len(rows)
-    ]:
+def _rating(table: Table, typed: str | None) -> Column:
+    roles = [c for role in ("similarity", "dissimilarity") if (c := table.role(role, typed, needed=False)) is not None]
+    if not roles or roles[0] != roles[-1]:
         raise ValueError(
-            f"{table.name} holds {odd[0]!r}, an entry a comparison, next to {held[0]}; call it one of "
-            f"{', '.join(known)} (True, or 1, where the row is the answer; else False, or -1), or leave it out"
+            f"{table.name} has not one column of ratings; type response=..., one of {listed(table.columns)}"
         )
-    optional = {name: _names(column) if name == "annotators" else column.values for name, column in flat.items()}
-    shape = form if form in FORMS else "ordered"
-    if "objects" in table.columns:
-        names = _names(table.columns["objects"]) if objects is None else objects
-        found = comparisons_from_array(rows, objects=names, form=shape, on_invalid=on_invalid, **optional)
+    return roles[0]
+
+
+def _rows(roles: _Roles, value: str | None, scale: tuple[float, float] | None) -> tuple[Any, Record, str]:
+    """Rows of ids (m, 3) or (m, 4), columns that go with them, and their form for `comparisons_from_names`."""
+    ids = _joined([column.ids() for column in roles.objects])
+    more: Record = {
+        "weights": None if roles.weight is None else roles.weight.numbers(),
+        "annotators": None if roles.rater is None else _array(roles.rater.ids()),
+    }
+    if roles.rating is not None:
+        ratings, high_is_near = _on_scale(roles.rating, roles.form, scale)
+        rows, origin = rated_quadruplets(_array(ids), ratings, more["annotators"], high_is_near=high_is_near)
+        if not len(rows):
+            raise ValueError(
+                f"{roles.rating.source}: no two pairs are rated differently by one rater; nothing is compared"
+            )
+        more = {name: None if values is None else values[origin[:, 0]] for name, values in more.items()}
+        return rows, more | {"judgements": origin}, "ordered"
+    if roles.form == "ranking":
+        width = len(roles.objects) - 1
+        near, far = np.triu_indices(width, 1)
+        places = np.stack([0 * near, 1 + near, 1 + far], axis=1)  # every pair of ranks
+        rows = _array(ids)[:, places].reshape(-1, 3)
+        origin = np.repeat(np.arange(len(roles.objects[0])), len(near))
+        more = {name: None if values is None else values[origin] for name, values in more.items()}
+        return rows, more | {"judgements": origin}, "ordered"
+    shape = roles.form if roles.form in FORMS else "ordered"
+    if roles.answer is None:
+        return ids, more, shape
+    names = _array(ids)
+    first = 1 if roles.form == "triplet" else 0
+    places = _chosen(roles.answer, names[:, first:], [c.name for c in roles.objects[first:]], value)
+    if roles.form == "triplet":
+        return orient(names, 1 - 2 * places), more, shape
+    return np.take_along_axis(names, np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])[places], axis=1), more, shape
+
+
+def _on_scale(rating: Column, form: str, scale: tuple[float, float] | None) -> tuple[np.ndarray, bool]:
+    """Ratings (n,), and whether a high one means near; ValueError for one outside of the scale."""
+    ratings = rating.numbers().astype(np.float64)
+    if form == "distances" or (scale is None and plain(rating.name) in NAMES["dissimilarity"]):
+        return ratings, False
+    if scale is None:
+        raise ValueError(
+            f"{rating.title} holds ratings from {ratings.min():g} to {ratings.max():g}; type the scale, the rating that "
+            f"means farthest first: scale=({ratings.min():g}, {ratings.max():g}) if these are its ends and a high rating "
+            "means near"
+        )
+    far, near = scale
+    low, high = min(far, near), max(far, near)
+    outside = np.flatnonzero((ratings < low) | (ratings > high))
+    if len(outside):
+        raise ValueError(
+            f"{rating.title} holds {rating.shown(outside)}, outside the scale from {low:g} to {high:g}; if this means no "
+            "answer, leave these rows out"
+        )
+    return ratings, near > far
+
+
+def _joined(ids: "list[np.ndarray | Coded]") -> "np.ndarray | Coded":
+    """Columns of ids (m, columns), all integers or all text: an object called 7 in a column of names is "7"."""
+    coded = [part for part in ids if isinstance(part, Coded)]
+    if len(coded) == len(ids):
+        return joined(coded)
+    arrays = [_array(part) for part in ids]
+    return np.stack([array.astype(str).astype(object) for array in arrays] if coded else arrays, axis=1)
+
+
+def _array(ids: "np.ndarray | Coded") -> np.ndarray:
+    return np.asarray(ids.names.to_numpy(zero_copy_only=False))[ids.codes] if isinstance(ids, Coded) else ids
+
+
+def _chosen(answer: Column, shown: np.ndarray, names: list[str], value: str | None) -> np.ndarray:
+    """The place (m,) of the object that each answer chooses among those `shown` (m, 2) or (m, 3), in columns `names`.
+
+    ValueError for an answer that is none of them, and for answers of two readings.
+    """
+    cells = _array(answer.ids()).astype(str)
+    if value is not None:
+        kinds = sorted(set(cells.tolist()))
+        if value not in kinds or len(kinds) > 2 or shown.shape[1] != 2:
+            raise ValueError(f"{answer.title} holds {listed(kinds)}; {value!r} cannot choose the first of two objects")
+        return np.where(cells == value, 0, 1)
+    ways = [shown.astype(str), np.array([names]), np.arange(1, 1 + len(names)).astype(str)[None]]
+    marks = [cells[:, None] == way for way in ways]  # the object's name, its column's, its place
+    whole = [mark.argmax(axis=1) for mark in marks if mark.any(axis=1).all()]
+    if any((other != whole[0]).any() for other in whole):
+        raise ValueError(
+            f"{answer.title} holds {listed(sorted(set(cells)))}, names of objects and places alike; rename one"
+        )
+    if whole:
+        return whole[0]
+    best = max(marks, key=lambda mark: mark.any(axis=1).sum())
+    odd = np.flatnonzero(~best.any(axis=1))
+    typed = (
+        f"; type response='{answer.name}={cells[0]}' with the value that chooses {names[0]}" if len(names) == 2 else ""
+    )
+    raise ValueError(
+        f"{answer.title} holds {answer.shown(odd)}; an answer is the name of a shown object (here "
+        f"{listed(shown[odd[0]].astype(str))}) or of its column ({listed(names)}), or a place{typed}; leave rows without "
+        "an answer out"
+    )
+
+
+def _read_archive(table: Table, on_invalid: str, objects: Sequence[object] | None) -> Comparisons:
+    held = [key for key in ARRAYS if key in table.matrices]
+    rows = table.matrices[held[0]]
+    if len(held) > 1 or rows.ndim != 2 or rows.shape[1] not in (3, 4):
+        raise ValueError(
+            f"{table.name}: {held[0]} has shape {rows.shape}; it must hold triplets (m, 3) or quadruplets (m, 4)"
+        )
+    known = ("weights", "responses", "annotators", "judgements")
+    odd = [name for name in (*table.columns, *table.matrices) if name not in (*known, "objects", *held)]
+    if odd and any(len(table.columns.get(name, table.matrices.get(name, ""))) == len(rows) for name in odd):
+        raise ValueError(f"{table.name} holds {odd[0]!r}, an entry a comparison; call it one of {', '.join(known)}")
+    optional = {
+        name: _array(table.columns[name].ids()) if name == "annotators" else table.columns[name].numbers()
+        for name in known
+        if name in table.columns
+    }
+    if "responses" in optional and table.columns["responses"].kind == "bool":
+        optional["responses"] = optional["responses"] == 1
+    optional |= {name: table.matrices[name] for name in ("judgements",) if name in table.matrices}  # of two ratings
+    if objects is None and "objects" in table.columns:
+        found = comparisons_from_array(
+            rows, objects=_array(table.columns["objects"].ids()), on_invalid=on_invalid, **optional
+        )
     else:
-        found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **optional)
-    kind = "triplet" if rows.shape[1] == 3 else "quadruplet"
-    roles = Roles([Column(held[0], rows)], form or kind)
-    return replace(found, source=_understood(table, roles, found, sorted(set(table.matrices) - set(held))))
+        found = comparisons_from_names(rows, on_invalid=on_invalid, objects=objects, **optional)
+    roles = _Roles("triplet" if rows.shape[1] == 3 else "quadruplet", [])
+    return replace(found, source=_understood(table, roles, found, []))
 
 
-def _understood(table: Table, roles: Roles, found: Comparisons, aside: Iterable[str] | None = None) -> Reading:
+def _understood(table: Table, roles: _Roles, found: Comparisons, notes: list[str]) -> Reading:
     """How a table was read: the role of each column, counts, and the first row in words."""
-    letters = {"triplet": ("anchor", "near", "far"), "quadruplet": ("i", "j", "l", "k")}.get(roles.form, ())
-    if roles.response is not None and roles.form == "triplet":
-        letters = ("anchor", "first", "second")
-    named = [(letters[at] if at < len(letters) else f"object {at + 1}", c) for at, c in enumerate(roles.objects)]
-    others = (("response", roles.response), ("rating", roles.rating), ("weight", roles.weight))
-    named += [(role, c) for role, c in (*others, ("annotator", roles.annotator)) if c is not None]
-    notes = [f"dropped for repeating an object: {counted(found.n_dropped, 'row')}"] if found.n_dropped else []
-    notes += [counted(len(roles.objects[0]), "rating")] if roles.rating is not None else []
+    dropped = [f"dropped for repeating an object: {counted(found.n_dropped, 'row')}"] if found.n_dropped else []
+    rated = [counted(len(roles.objects[0]), "rating")] if roles.rating is not None else []
     names = [str(name) for name in found.objects[found.indices[0]].tolist()]
     first = "{} is nearer to {} than to {}" if len(names) == 3 else "{} and {} are nearer than {} and {}"
     return table.reading(
-        dict(named),
-        notes,
-        aside,
+        roles.named(),
+        [*notes, *dropped, *rated],
         kind="comparisons",
         form=roles.form,
         rows=len(found),
         distinct={"objects": found.n_objects},
         first=first.format(*names),
-        questions=() if roles.rating is None else _apart(roles.rating),
     )
 
 
-def comparisons_from_names(
-    rows: "ArrayLike | Coded",
-    *,
-    weights: ArrayLike | None = None,
-    annotators: ArrayLike | None = None,
-    responses: ArrayLike | None = None,
-    form: str = "ordered",
-    on_invalid: str = "raise",
-    objects: Sequence[object] | None = None,
-) -> Comparisons:
-    """Comparisons from rows (m, 3) or (m, 4) of names of any one type; arguments as in `read_comparisons`.
+def describe(source: FileOrFrame, *, kind: str | None = None, **options: Any) -> Reading:
+    """Describe how a table of pairs or of comparisons is read; `str` of the result is one line.
 
-    >>> comparisons_from_names([["Rome", "Milan", "Oslo"]]).objects.tolist()
-    ['Milan', 'Oslo', 'Rome']
+    kind: "pairs", "comparisons" or None: comparisons if an option or the names of columns say so, else pairs.
+    options: those of `read_interactions` or of `read_comparisons`. Raises ValueError, with what to type, as these do.
     """
-    rows = rows if isinstance(rows, Coded) else _check.as_array(rows, "rows")
-    shape = rows.codes.shape if isinstance(rows, Coded) else rows.shape
-    if len(shape) != 2 or shape[1] not in (3, 4):
-        raise ValueError(f"rows has shape {shape}; it must be (m, 3) or (m, 4)")
-    flat = Coded(rows.codes.ravel(), rows.names) if isinstance(rows, Coded) else rows.ravel()
-    numbers, names = number_ids(flat, cast("ArrayLike | None", objects), "rows", "objects")
-    return comparisons_from_array(
-        numbers.reshape(shape),
-        objects=names,
-        weights=weights,
-        annotators=annotators,
-        responses=responses,
-        form=form,
-        on_invalid=on_invalid,
+    check_choice(kind, "kind", (None, "pairs", "comparisons"))
+    if (kind or kind_of(source, options)) == "pairs":
+        return cast(Reading, read_interactions(source, **options).source)
+    return cast(Reading, read_comparisons(source, on_invalid="drop", **options).source)
+
+
+def kind_of(source: FileOrFrame, options: Record) -> str:
+    """ "comparisons" if an option is theirs alone, or columns have the usual names of a form; else "pairs"."""
+    typed = {name for name, given in options.items() if given is not None}
+    if typed & {"form", "columns", "response", "scale", "rater"}:
+        return "comparisons"
+    if typed & {"left", "right", "weight", "timestamp", "split", "min_weight", "left_features", "right_features"}:
+        return "pairs"
+    table = read_table(
+        source, **{name: options[name] for name in ("header", "delimiter", "encoding") if options.get(name) is not None}
     )
-
-
-def comparisons_from_array(
-    indices: ArrayLike,
-    *,
-    objects: ArrayLike | Sequence[object] | None = None,
-    weights: ArrayLike | None = None,
-    annotators: ArrayLike | None = None,
-    responses: ArrayLike | None = None,
-    form: str = "ordered",
-    on_invalid: str = "raise",
-) -> Comparisons:
-    """Comparisons from integer rows (m, 3) or (m, 4); `objects` are the names, None for 0 ... the largest index.
-
-    Raises ValueError or TypeError for an empty table, indices that are no objects, NaN and text, and for rows that
-    repeat an index unless on_invalid="drop".
-    """
-    _check.check_choice(on_invalid, "on_invalid", ("raise", "drop"))
-    _check.check_choice(form, "form", FORMS)
-    rows = as_indices(indices, "comparisons")
-    if len(rows) == 0:
-        raise ValueError("comparisons is empty; at least one row is needed")
-    largest = int(rows.max())
-    if objects is None and largest > max(MOST_OBJECTS, 10 * rows.size):
-        raise ValueError(
-            f"comparisons has the index {largest:,}; an embedding has a row for each index from 0. For ids, use "
-            "nearkin.data.comparisons_from_names(rows)"
-        )
-    names = np.arange(largest + 1) if objects is None else np.asarray(objects)
-    n_rows = len(rows)
-    if responses is not None:
-        rows = orient(rows, np.asarray(responses))
-    rows, source = expand_form(rows, form)
-    bad = invalid_rows(rows)
-    if bad.any() and on_invalid == "raise":
-        raise ValueError(describe_invalid(bad, rows))
-    keep = source[~bad]
-    if len(keep) == 0:
-        raise ValueError(f"all {len(rows)} comparisons repeat an index; none is left")
-    columns: Record = {"events": keep} if form == "odd-one-out" else {}
-    for name, column in (("weights", weights), ("annotators", annotators)):
-        if column is not None and np.shape(column) != (n_rows,):
-            raise ValueError(f"{name} has shape {np.shape(column)}; it must be {(n_rows,)}, a value for each row")
-        if column is not None:
-            columns[name] = np.asarray(column)[keep]
-    return Comparisons(rows[~bad], names, n_dropped=int(bad.sum()), **columns)
-
-
-def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
-    """`comparisons` itself if it is a `Comparisons`, otherwise `comparisons_from_array` of it.
-
-    With responses y (m,) it is reversed where y is False or -1, as cblearn reads them: (i, j, k) becomes (i, k, j)
-    and (i, j, l, k) becomes (l, k, i, j). ValueError if y has another length or other values.
-    """
-    if not isinstance(comparisons, Comparisons):
-        comparisons = comparisons_from_array(comparisons)
-    return comparisons if y is None else replace(comparisons, indices=orient(comparisons.indices, np.asarray(y), "y"))
-
-
-Ways = Mapping[str, np.ndarray]
-"""Ways to read responses: in words, and the place (m,) of the object that each response chooses, -1 for none."""
-_NAMES = ((["left"], ["right"]), (["l"], ["r"]), (["a"], ["b"]), (["first"], ["second"]))
-_CODED = (  # in words, the response that chooses the first object, and the second
-    ("+1 as in the row, -1 reversed", "1", "-1"),
-    ("1 the first, 2 the second", "1", "2"),
-    ("1 as in the row, 0 reversed", "1", "0"),
-    ("0 the first, 1 the second", "0", "1"),
-    ("true as in the row, false reversed", "true", "false"),
-)
-
-
-def answered(roles: Roles, rows: np.ndarray, response: str | None, source: str) -> np.ndarray:
-    """Rows (m, 3) or (m, 4) of ids, ordered by the responses.
-
-    rows: the ids of `roles.objects`. Of three objects without an anchor the chosen one comes first (forms "odd-one-out"
-    and "most-central"). ValueError with what to type where the responses have two readings.
-    """
-    column = roles.response
-    if column is None:
-        return rows
-    texts, names = _texts(column), [c.name for c in roles.objects]
-    if roles.form in ("odd-one-out", "most-central"):
-        places = _places(column, _of_three(column, texts, rows, names), texts, rows, source)
-        return np.take_along_axis(rows, np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])[places], axis=1)
-    value = None if response is None or "=" not in response else response.partition("=")[2]
-    if value is not None:
-        kinds = set(texts.tolist())
-        if value not in kinds or len(kinds) > 2:
-            raise ValueError(f"{source}: column {column.name!r} has {_some(kinds)}; {value!r} cannot choose the first")
-        return orient(rows, np.where(texts == value, 1, -1))
-    ways = _of_two(column, texts, rows, names, options=roles.options)
-    both = rows[:, 1:] if rows.shape[1] == 3 else rows[:, :0]
-    return orient(rows, 1 - 2 * _places(column, ways, texts, both, source))
-
-
-def _texts(column: Column) -> np.ndarray:
-    """The cells as text; whole numbers without ".0", which pandas appends where other cells are missing."""
-    return _distinct(column)[column.coded.codes]
-
-
-def _distinct(column: Column) -> np.ndarray:
-    cells = [re.sub(r"^\+(\d)", r"\1", str(cell)) for cell in column.distinct.tolist()]
-    return np.array([whole_float(cell) or cell for cell in cells])
-
-
-def _of_two(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str], *, options: bool) -> Ways:
-    """The ways to read responses that choose between two objects, or between two pairs."""
-    lower, ways = np.char.lower(texts), dict[str, np.ndarray]()
-    for words, first, second in _CODED:
-        if "0" not in (first, second) or (options if first == "0" else np.isin(("0", "1"), lower).all()):
-            ways[words] = _chosen(lower, [first], [second])
-    # the name of the chosen column, a word of it, or left and right, a and b, first and second
-    words = [{name.lower(), *re.split(r"[^a-z0-9]+", name.lower())} for name in names[-2:]]
-    called = [_chosen(lower, *pair) for pair in ((words[0] - words[1], words[1] - words[0]), *_NAMES)]
-    ways["the column of the chosen object"] = max(called, key=lambda places: (places >= 0).sum())
-    if rows.shape[1] == 3:
-        ways["the name of the chosen object"] = _named(column, texts, rows[:, 1:])
-    return ways
-
-
-def _of_three(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str]) -> Ways:
-    """The ways to read responses that choose one of three objects: its position, its column, or its name."""
-    ways = {"1, 2, 3": ["1", "2", "3"], "0, 1, 2": ["0", "1", "2"], "the column of the chosen object": names}
-    found = {words: _chosen(texts, *([value] for value in values)) for words, values in ways.items()}
-    return found | {"the name of the chosen object": _named(column, texts, rows)}
-
-
-def _chosen(texts: np.ndarray, *names: Iterable[str]) -> np.ndarray:
-    """The first place (m,) one of whose `names` a response is, or -1."""
-    return np.select([np.isin(texts, list(own)) for own in names], range(len(names)), -1)
-
-
-def _named(column: Column, texts: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The place (m,) of the object of each row that the response names, or -1."""
-    names = rows.astype(str)
-    marks = (names == texts[:, None]) | (names == column.values.astype(str)[:, None])
-    return np.where(marks.any(axis=1), marks.argmax(axis=1), -1)
-
-
-def _places(column: Column, ways: Ways, texts: np.ndarray, options: np.ndarray, source: str) -> np.ndarray:
-    """The place (m,) of the chosen object; ValueError for responses of no reading or of several."""
-    whole = {words: places for words, places in ways.items() if (places >= 0).all()}
-    if len({places.tobytes() for places in whole.values()}) == 1:
-        return next(iter(whole.values()))
-    kinds = set(texts.tolist())
-    if whole:
-        value = sorted(kinds)[-1]
-        typed = (
-            f"type response='{column.name}={value}' (--read response={column.name}={value}) with the value that chooses"
-        )
-        way = "write the names of the objects" if options.shape[1] == 3 else f"{typed} the first"
-        means = " or ".join(whole)
-        raise ValueError(f"{source}: column {column.name!r} holds {_some(kinds)}, which can mean {means}; {way}")
-    best = max(ways, key=lambda words: (ways[words] >= 0).sum())
-    odd = np.flatnonzero(ways[best] < 0)
-    if 2 * len(odd) > len(texts):
-        rule = _PLACES if options.shape[1] == 3 else _SIGNS
-        raise ValueError(f"{source}: column {column.name!r} holds {_some(kinds)}. A response must be {rule}")
-    wrong = list(dict.fromkeys(texts[odd].tolist()))
-    here = f" (here {' or '.join(options[odd[0]].astype(str))})" if "name" in best else ""
-    codes = ",".join(wrong[:4])
-    raise ValueError(
-        f"{source}: column {column.name!r} holds {_some(wrong)} in {counted(len(odd), 'row')} of {len(texts):,} "
-        f"({_listed(odd)}); the others hold {best}{here}. If that means no answer, type missing={codes!r} "
-        f"(--missing {shlex.quote(codes)}) to leave these rows out; else correct them"
-    )
-
-
-_PLACES = "a place (1, 2, 3 or 0, 1, 2), or the column or name of the chosen object"
-_SIGNS = "+1 (as in the row) or -1 (reversed), 1 or 2, left or right, or the name of the chosen object"
-
-
-def _some(kinds: Iterable[str]) -> str:
-    shown = sorted(kinds)
-    return ", ".join(repr(kind[:40]) for kind in shown[:4]) + (", ..." if len(shown) > 4 else "")
-
-
-def _listed(rows: np.ndarray) -> str:
-    return "row " + ", ".join(map(str, rows[:10].tolist())) + (", ..." if len(rows) > 10 else "")
-
-
-FORMS = ("ordered", "most-central", "odd-one-out")
-
-
-def orient(indices: np.ndarray, responses: np.ndarray, name: str = "responses") -> np.ndarray:
-    """Turn (i, j, k) to (i, k, j), (i, j, l, k) to (l, k, i, j) where responses (m,) are -1 or false, not 1 or true."""
-    responses = np.asarray(responses.tolist()) if responses.dtype.kind == "O" else responses
-    if responses.shape != (len(indices),):
-        raise ValueError(f"{name} has shape {responses.shape}; it must be ({len(indices)},), one response a comparison")
-    if responses.dtype.kind != "b" and not (responses.dtype.kind in "iuf" and np.isin(responses, (-1, 1)).all()):
-        shown = list(dict.fromkeys(map(repr, responses[:100].tolist())))
-        raise ValueError(
-            f"{name} holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the row is the "
-            f"answer. For 0 and 1 pass {name} == 1"
-        )
-    turned = indices[:, [0, 2, 1]] if indices.shape[1] == 3 else indices[:, [2, 3, 0, 1]]
-    return np.where((responses > 0)[:, None], indices, turned)
-
-
-def expand_form(indices: np.ndarray, form: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of `form` as ordered comparisons, and for each the number of the row it came from.
-
-    "most-central": in (a, b, c), a is between the others: d(b, a) < d(b, c) and d(c, a) < d(c, b).
-    "odd-one-out": in (a, b, c), a is the odd one: d(b, c) < d(b, a) and d(c, b) < d(c, a).
-    """
-    source = np.arange(len(indices))
-    if form == "ordered":
-        return indices, source
-    if indices.shape[1] != 3:
-        raise ValueError(f"form={form!r} needs rows of three objects; these have {indices.shape[1]}")
-    first, second = ([1, 0, 2], [2, 0, 1]) if form == "most-central" else ([1, 2, 0], [2, 1, 0])
-    rows = np.stack([indices[:, first], indices[:, second]], axis=1).reshape(-1, 3)
-    return np.ascontiguousarray(rows), np.repeat(source, 2)
-
-
-_MOST = 40  # comparisons of one rated pair at most
-
-
-def rated_quadruplets(
-    pairs: np.ndarray, ratings: np.ndarray, raters: np.ndarray | None, *, high_is_near: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (m, 4) of ids (i, j, l, k), and for each the number of the rating (of the nearer pair) it comes from.
-
-    pairs (n, 2), ratings (n,). Two ratings are compared if one rater gave both and they differ. Each is compared with
-    at most 40 others, evenly spaced among the rater's ratings; the rows are the same in every run.
-    """
-    nearness = ratings if high_is_near else -ratings
-    groups = np.zeros(len(pairs), np.int64) if raters is None else np.unique(raters, return_inverse=True)[1].reshape(-1)
-    near, far = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for group in range(int(groups.max()) + 1):
-        rows = np.flatnonzero(groups == group)
-        rows = rows[np.argsort(nearness[rows], kind="stable")]
-        most = len(rows) - 1
-        for stride in np.unique(np.linspace(1, most, min(_MOST, most)).astype(np.int64)):
-            low, high = rows[:-stride], rows[stride:]
-            differ = nearness[high] > nearness[low]
-            near.append(high[differ])
-            far.append(low[differ])
-    first, second = np.concatenate(near), np.concatenate(far)
-    swapped = (pairs[first] == pairs[second][:, ::-1]).all(axis=1)
-    apart = ~swapped & (pairs[first] != pairs[second]).any(axis=1)  # a pair rated twice does not rank another
-    first, second = first[apart], second[apart]
-    return np.concatenate([pairs[first], pairs[second]], axis=1), first
+    if any(name in table.matrices for name in ARRAYS):
+        return "comparisons"
+    try:
+        _form_of(table, None, None)
+    except ValueError:
+        return "pairs"
+    return "comparisons"

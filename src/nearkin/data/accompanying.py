@@ -1,0 +1,284 @@
+"""Files that accompany vectors and pairs: neighbour lists (ground truth), qrels, labels, ids, and features."""
+
+from typing import Any, Unpack, cast
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from nearkin._check import check_finite, check_labels
+from nearkin._fields import FileOrFrame, StrPath, counted
+from nearkin._pairs import Coded, Features, as_ids, check_exact, unique_ids
+from nearkin.data.column import Column
+from nearkin.data.files import FRAMES, SHEET, TABLES, TEXT, locate, reading, unknown_ending
+from nearkin.data.formats import open_rows
+from nearkin.data.formats.binary import read_array
+from nearkin.data.tables import Table, is_frame, read_table
+from nearkin.data.text import TextWords, text_of
+from nearkin.records import Judgements
+
+_HITS = ("query", "rank", "id")
+_ARRAYS = (".npy", ".npz")
+
+
+def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
+    """Read neighbour lists, nearest first, (n, k) int64 or strings: .npy, .npz, .ivecs, .ibin, or a table.
+
+    Numbers must be whole; ValueError otherwise, as for a list that is not 2-D. -1 means "no neighbour". A table has
+    the columns query, rank and id, as `nearkin search --out` writes it, one column of lists, or a column for each rank.
+    `text` is as in `nearkin.data.read_table`.
+    """
+    where = locate(path)
+    if where.suffix in (*TEXT, *FRAMES, SHEET):
+        return _of_table(read_table(path, **text))
+    with reading(where):
+        if where.suffix in _ARRAYS:
+            array = read_array(where)
+        else:
+            rows = open_rows(where, text_of(text))
+            array = np.concatenate([np.empty((0, rows.shape[1]), rows.dtype), *rows.blocks(65536, 0, rows.shape[0])])
+    if array.ndim != 2 or not len(array):
+        raise ValueError(f"{where} has shape {array.shape}; neighbours must be (n, k), one row a query")
+    return _whole_or_text(array, str(where))
+
+
+def _of_table(table: Table) -> np.ndarray:
+    columns = list(table.columns.values())
+    if set(_HITS) <= set(table.columns):
+        queries, ranks, ids = (_plain(table.columns[name]) for name in _HITS)
+        row = np.cumsum(np.r_[False, queries[1:] != queries[:-1]])
+        if row[-1] + 1 != len(np.unique(queries)) or ranks.dtype.kind != "i" or ranks.min() < 1:
+            raise ValueError(f"{table.name} has the columns of hits, but not query after query, each ranked from 1")
+        lists = np.full((row[-1] + 1, int(ranks.max())), "" if ids.dtype.kind == "U" else -1, ids.dtype)
+        lists[row, ranks - 1] = ids
+        return lists
+    if len(columns) == 1 and columns[0].kind == "list":
+        lists = columns[0].cells.to_pylist()
+        if len(set(map(len, lists))) != 1:
+            raise ValueError(f"{columns[0].title} has lists of several lengths; neighbours are (n, k)")
+        return _whole_or_text(np.array(lists), table.name)
+    if all(column.is_numeric for column in columns):
+        return _whole_or_text(np.stack([column.numbers() for column in columns], axis=1), table.name)
+    return np.stack([np.array(column.cells.to_pylist(), str) for column in columns], axis=1)
+
+
+def _plain(column: Column) -> np.ndarray:
+    """Ids (n,) of a column as numbers or text."""
+    ids = column.ids()
+    if not isinstance(ids, Coded):
+        return ids
+    numbers, names = unique_ids(ids)
+    return names[numbers]
+
+
+def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgements:
+    """Read graded relevance: a table of query, row and grade, such as BEIR's (query-id, corpus-id, score), or TREC's
+    qrels, which have no header: query, 0, row, grade.
+
+    `source` and `text` are as in `read_table`. Files that end in .txt or .qrels are TREC's, cut at blanks. Rows of grade 0 and below, which TREC has too, are not relevant. ValueError for
+    other columns, grades that are no finite numbers, and a pair that has two grades.
+    """
+    if not is_frame(source) and str(source).endswith(_TREC):
+        table = _trec(source, text)
+        query, _, row, grade = table.columns.values()
+    else:
+        table = read_table(source, **text)
+        query, row, grade = (cast(Column, table.role(role)) for role in ("left", "right", "grade"))
+    grades = grade.numbers().astype(np.float64)
+    if not (finite := np.isfinite(grades)).all():
+        at = int(finite.argmin())
+        raise ValueError(
+            f"{grade.title} has the grade {grades[at]} in {grade.place(at)}; grades must be finite numbers"
+        )
+    judged: dict[tuple[str, str], float] = {}
+    for name, other, value in zip(
+        *(_plain(c).astype(str).tolist() for c in (query, row)), grades.tolist(), strict=True
+    ):
+        if judged.setdefault((name, other), value) != value:
+            raise ValueError(f"{table.name} has two grades of {other!r} for {name!r}; leave one of them")
+    pairs = np.array(list(judged), dtype=object)
+    return Judgements(pairs[:, 0], pairs[:, 1], np.array(list(judged.values())))
+
+
+_TREC = (".txt", ".qrels")
+
+
+def _trec(path: StrPath, text: TextWords) -> Table:
+    where = locate(path)
+    with reading(where):
+        lines = where.path.read_text(encoding=text_of(text).encoding).splitlines()
+    rows = [(number, line.split()) for number, line in enumerate(lines, 1) if line.strip()]
+    if odd := [(number, cells) for number, cells in rows if len(cells) != 4]:
+        raise ValueError(f"{where}, line {odd[0][0]}: {counted(len(odd[0][1]), 'cell')}; TREC's qrels have four a line")
+    cells = zip(*(cells for _, cells in rows), strict=True)
+    return Table(
+        str(where), {str(at): Column(str(at), pa.array(column), str(where)) for at, column in enumerate(cells)}
+    )
+
+
+def read_column(path: StrPath, n: int | None = None, *, several: bool = False, **text: Unpack[TextWords]) -> np.ndarray:
+    """Read one value a row, (n,) int64 or strings: labels or ids from .npy, .npz, a table, or the lines of a .txt.
+
+    A table of several columns needs the name of one: `file.csv:column`. Raises ValueError for several columns of
+    which none is named, for missing cells, for numbers that are not whole, and for another number than `n`.
+    `several`: a matrix (n, c) of 0 and 1 in a .npy is read too, as the labels of each row. `text` is as in
+    `nearkin.data.read_table`.
+    """
+    where = locate(path)
+    if where.suffix not in (*_ARRAYS, *TABLES):
+        raise unknown_ending(where, (*_ARRAYS, *TABLES))
+    if where.suffix in _ARRAYS:
+        with reading(where):
+            array = read_array(where)
+        if several and array.ndim == 2 and array.shape[1] > 1:
+            return check_labels(array, str(where), len(array))
+        array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+        if array.ndim != 1 or not len(array):
+            raise ValueError(f"{where} has shape {array.shape}; it must be (n,), one value a row")
+        values = _whole_or_text(array, str(where))
+    else:
+        lines = where.suffix == ".txt" and where.key is None and text_of(text).delimiter is None
+        words = {**text, "header": False, "delimiter": "\x1f"} if lines else text
+        columns = list(read_table(path, **cast(Any, words)).columns.values())
+        if len(columns) > 1:
+            names = ", ".join(column.name for column in columns[:6])
+            raise ValueError(f"{where} has several columns ({names}); name one of them: {where.path}:{columns[0].name}")
+        values = _plain(columns[0])
+    if n is not None and len(values) != n:
+        raise ValueError(f"{where} has {counted(len(values), 'value')}, and {n:,} are needed, one for each row")
+    return values
+
+
+def _whole_or_text(array: np.ndarray, source: str) -> np.ndarray:
+    """Text, or int64; ValueError for fractions and for what else there is."""
+    if array.dtype.kind in "USO":
+        return as_ids(array.ravel(), source).astype(str).reshape(array.shape)
+    if array.dtype.kind not in "iuf" or not np.array_equal(array, np.floor(array)):
+        raise ValueError(f"{source} has dtype {array.dtype}; it must hold whole numbers or text")
+    return check_exact(array, source).astype(np.int64)
+
+
+_SEPARATOR = "|"  # between several categories of one entry, as in MovieLens' genres
+
+
+def read_features(
+    path: FileOrFrame, id_column: str | None = None, **text: Unpack[TextWords]
+) -> tuple[np.ndarray, Features, list[str]]:
+    r"""Read features of ids from a table, or a sparse matrix of `scipy.sparse.save_npz`.
+
+    Columns of numbers are brought to mean 0 and variance 1, those of text become one column of 0 and 1 for each
+    category; an entry such as "Drama|War" has both, an empty one none. A missing number becomes the mean. A sparse
+    matrix has a row of features, unchanged, for each of the ids 0, 1, ...
+
+    Parameters
+    ----------
+    path: the table, as in `read_table`.
+    id_column: the column of ids, by default that with a usual name (id, item, user, ...), or the index of a pandas
+        DataFrame that has a name.
+    text: header, delimiter, encoding, as in `read_table`.
+
+    Returns
+    -------
+    ids: (n,).
+    features: (n, d) float32, dense, or CSR with categories.
+    names: of the d columns.
+
+    Raises
+    ------
+    ValueError: no column of ids, ids that repeat, infinite numbers, a table without features.
+    FileNotFoundError: no such file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("items.csv").write_text("item,year\n7,1990\n9,2010\n")
+    >>> nk.data.read_features("items.csv")
+    (array([7, 9]), array([[-1.],
+           [ 1.]], dtype=float32), ['year'])
+    """
+    return described_features(path, id_column, **text)[:3]
+
+
+def described_features(
+    path: FileOrFrame, id_column: str | None = None, **text: Unpack[TextWords]
+) -> tuple[np.ndarray, Features, list[str], str]:
+    """As `read_features`, and in words which columns are numbers and which categories, and what is missing."""
+    table = read_table(path, **text)
+    if table.shape is not None and id_column is None:
+        rows, places, values = (column.cells.to_numpy() for column in table.columns.values())
+        features = sp.csr_matrix((check_finite(values, table.name), (rows, places)), table.shape, dtype=np.float32)
+        m, n = table.shape
+        return np.arange(m), features, list(map(str, range(n))), f"{n:,} features of {table.name}, a sparse matrix"
+    named = _id_column(table, id_column)
+    ids = _plain(named)
+    if len(set(ids.tolist())) < len(ids):
+        raise ValueError(f"{named.title} repeats ids; features need one row for each")
+    blocks, names, words = list[Features](), list[str](), {"numbers": list[str](), "categories": list[str]()}
+    for column in table.columns.values():
+        if column.name == named.name:
+            continue
+        numeric = column.kind in ("integer", "float", "bool") or (column.is_numeric and not _is_code(column))
+        block, labels = _number(column) if numeric else _categories(column)
+        blocks.append(block)
+        names += labels
+        gaps = int(column.missing.sum())
+        about = [f"{gaps:,} missing"] * (gaps > 0) + [f"{len(labels):,} different"] * (not numeric)
+        what = f"{column.name} ({', '.join(about)})" if about else column.name
+        words["numbers" if numeric else "categories"].append(what)
+    if not names:
+        raise ValueError(f"{table.name} has no column but {named.name!r}; it must hold at least one feature")
+    kinds = "; ".join(f"{kind} {', '.join(columns)}" for kind, columns in words.items() if columns)
+    dense = all(isinstance(block, np.ndarray) for block in blocks)
+    stacked = np.hstack(cast(Any, blocks)) if dense else sp.csr_matrix(sp.hstack(blocks), dtype=np.float32)
+    return ids, stacked, names, f"features of {table.name}, ids in {named.name}: {kinds}"
+
+
+def _id_column(table: Table, typed: str | None) -> Column:
+    """The column that is typed, or the only one with a usual name of ids."""
+    if typed is not None:
+        return table.column(typed, "id_column")
+    roles = [column for role in ("id", "right", "left") if (column := table.role(role, needed=False)) is not None]
+    if len(roles) != 1:
+        which = f"columns {', '.join(column.name for column in roles)}, which may each hold the ids" if roles else "no"
+        raise ValueError(
+            f"{table.name} has {which if roles else 'no column with a usual name of ids (id, item, user, ...)'}; type "
+            f"id_column=..., one of {', '.join(list(table.columns)[:8])}, or call it id"
+        )
+    return roles[0]
+
+
+def _number(column: Column) -> tuple[np.ndarray, list[str]]:
+    numbers = column.numbers_or_nan().astype(np.float64)
+    known = np.isfinite(numbers)
+    if len(bad := np.flatnonzero(np.isinf(numbers) | ~known.any())):
+        raise ValueError(
+            f"{column.title} has {counted(len(bad), 'infinite number')}, or no number, the first in "
+            f"{column.place(int(bad[0]))}; fill them, or leave the column out"
+        )
+    numbers = np.where(known, numbers, numbers[known].mean())
+    numbers = numbers / (np.abs(numbers).max() or 1.0)  # squares of 1e300 are beyond float64
+    return ((numbers - numbers.mean()) / (numbers.std() or 1.0))[:, None].astype(np.float32), [column.name]
+
+
+def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:
+    cells = column.cells.to_pylist()
+    if column.kind == "list":
+        sets = [[str(part) for part in cell or []] for cell in cells]
+    elif column.kind == "text":
+        sets = [
+            [] if gone else [part for part in cell.split(_SEPARATOR) if part]
+            for cell, gone in zip(cells, column.missing.tolist(), strict=True)
+        ]
+    else:
+        raise ValueError(f"{column.title} has cells of type {column.kind}; features are numbers, text or lists of text")
+    from sklearn.preprocessing import MultiLabelBinarizer  # slow to import, and needed by features of text only
+
+    encoder = MultiLabelBinarizer(sparse_output=True)
+    block = sp.csr_matrix(encoder.fit_transform(sets), dtype=np.float32)
+    return block, [f"{column.name}={part}" for part in encoder.classes_]
+
+
+def _is_code(column: Column) -> bool:
+    """Whether a column of digits is a code, such as "007" or a postal code: some cell begins with a needless zero."""
+    cells = column.cells.dictionary_encode().dictionary.to_pylist()
+    return any(cell[:1] == "0" and cell[1:2].isdigit() for cell in cells if cell)

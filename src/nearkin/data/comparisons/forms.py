@@ -1,0 +1,169 @@
+"""Comparisons from arrays and from names, and the forms that answers come in as ordered comparisons."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from nearkin import _check
+from nearkin._pairs import Coded, number_ids
+from nearkin._types import ArrayLike, Record
+from nearkin.records import Answers, Comparisons, as_indices, describe_invalid, invalid_rows
+
+FORMS = ("ordered", "most-central", "odd-one-out")
+MOST_OBJECTS = 10_000_000  # of an array of numbers that has fewer comparisons
+
+
+def comparisons_from_names(
+    rows: "ArrayLike | Coded",
+    *,
+    weights: ArrayLike | None = None,
+    annotators: ArrayLike | None = None,
+    responses: ArrayLike | None = None,
+    judgements: ArrayLike | None = None,
+    form: str = "ordered",
+    on_invalid: str = "raise",
+    objects: Sequence[object] | None = None,
+) -> Comparisons:
+    """Comparisons from rows (m, 3) or (m, 4) of names of any one type; arguments as in `read_comparisons`.
+
+    >>> comparisons_from_names([["Rome", "Milan", "Oslo"]]).objects.tolist()
+    ['Milan', 'Oslo', 'Rome']
+    """
+    rows = rows if isinstance(rows, Coded) else _check.as_array(rows, "rows")
+    shape = rows.codes.shape if isinstance(rows, Coded) else rows.shape
+    if len(shape) != 2 or shape[1] not in (3, 4):
+        raise ValueError(f"rows has shape {shape}; it must be (m, 3) or (m, 4)")
+    flat = Coded(rows.codes.ravel(), rows.names) if isinstance(rows, Coded) else rows.ravel()
+    numbers, names = number_ids(flat, cast("ArrayLike | None", objects), "rows", "objects")
+    return comparisons_from_array(
+        numbers.reshape(shape),
+        objects=names,
+        weights=weights,
+        annotators=annotators,
+        responses=responses,
+        judgements=judgements,
+        form=form,
+        on_invalid=on_invalid,
+    )
+
+
+def comparisons_from_array(
+    indices: ArrayLike,
+    *,
+    objects: ArrayLike | Sequence[object] | None = None,
+    weights: ArrayLike | None = None,
+    annotators: ArrayLike | None = None,
+    responses: ArrayLike | None = None,
+    judgements: ArrayLike | None = None,
+    form: str = "ordered",
+    on_invalid: str = "raise",
+) -> Comparisons:
+    """Comparisons from integer rows (m, 3) or (m, 4); `objects` are the names, None for 0 ... the largest index.
+
+    Raises ValueError or TypeError for an empty table, indices that are no objects, NaN and text, and for rows that
+    repeat an index unless on_invalid="drop".
+    """
+    _check.check_choice(on_invalid, "on_invalid", ("raise", "drop"))
+    _check.check_choice(form, "form", FORMS)
+    rows = as_indices(indices, "comparisons")
+    if len(rows) == 0:
+        raise ValueError("comparisons is empty; at least one row is needed")
+    largest = int(rows.max())
+    if objects is None and largest > max(MOST_OBJECTS, 10 * rows.size):
+        raise ValueError(
+            f"comparisons has the index {largest:,}; an embedding has a row for each index from 0. For ids, use "
+            "nearkin.data.comparisons_from_names(rows)"
+        )
+    names = np.arange(largest + 1) if objects is None else np.asarray(objects)
+    n_rows = len(rows)
+    if responses is not None:
+        rows = orient(rows, np.asarray(responses))
+    rows, source = expand_form(rows, form)
+    bad = invalid_rows(rows)
+    if bad.any() and on_invalid == "raise":
+        raise ValueError(describe_invalid(bad, rows))
+    keep = source[~bad]
+    if len(keep) == 0:
+        raise ValueError(f"all {len(rows)} comparisons repeat an index; none is left")
+    columns: Record = {"events": keep} if form == "odd-one-out" else {}
+    judgements = np.arange(n_rows) if judgements is None and form != "ordered" else judgements
+    for name, column in (("weights", weights), ("annotators", annotators), ("judgements", judgements)):
+        if column is not None and np.shape(column)[:1] != (n_rows,):
+            raise ValueError(f"{name} has shape {np.shape(column)}; it must be {(n_rows,)}, a value for each row")
+        if column is not None:
+            columns[name] = np.asarray(column)[keep]
+    return Comparisons(rows[~bad], names, n_dropped=int(bad.sum()), **columns)
+
+
+def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
+    """`comparisons` itself if it is a `Comparisons`, otherwise `comparisons_from_array` of it.
+
+    With responses y (m,) it is reversed where y is False or -1, as cblearn reads them: (i, j, k) becomes (i, k, j)
+    and (i, j, l, k) becomes (l, k, i, j). ValueError if y has another length or other values.
+    """
+    if not isinstance(comparisons, Comparisons):
+        comparisons = comparisons_from_array(comparisons)
+    return comparisons if y is None else replace(comparisons, indices=orient(comparisons.indices, np.asarray(y), "y"))
+
+
+def orient(indices: np.ndarray, responses: np.ndarray, name: str = "responses") -> np.ndarray:
+    """Turn (i, j, k) to (i, k, j), (i, j, l, k) to (l, k, i, j) where responses (m,) are -1 or false, not 1 or true."""
+    responses = np.asarray(responses.tolist()) if responses.dtype.kind == "O" else responses
+    if responses.shape != (len(indices),):
+        raise ValueError(f"{name} has shape {responses.shape}; it must be ({len(indices)},), one response a comparison")
+    if responses.dtype.kind != "b" and not (responses.dtype.kind in "iuf" and np.isin(responses, (-1, 1)).all()):
+        shown = list(dict.fromkeys(map(repr, responses[:100].tolist())))
+        raise ValueError(
+            f"{name} holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the row is the "
+            f"answer. For 0 and 1 pass {name} == 1"
+        )
+    turned = indices[:, [0, 2, 1]] if indices.shape[1] == 3 else indices[:, [2, 3, 0, 1]]
+    return np.where((responses > 0)[:, None], indices, turned)
+
+
+def expand_form(indices: np.ndarray, form: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of `form` as ordered comparisons, and for each the number of the row it came from.
+
+    "most-central": in (a, b, c), a is between the others: d(b, a) < d(b, c) and d(c, a) < d(c, b).
+    "odd-one-out": in (a, b, c), a is the odd one: d(b, c) < d(b, a) and d(c, b) < d(c, a).
+    """
+    source = np.arange(len(indices))
+    if form == "ordered":
+        return indices, source
+    if indices.shape[1] != 3:
+        raise ValueError(f"form={form!r} needs rows of three objects; these have {indices.shape[1]}")
+    first, second = ([1, 0, 2], [2, 0, 1]) if form == "most-central" else ([1, 2, 0], [2, 1, 0])
+    rows = np.stack([indices[:, first], indices[:, second]], axis=1).reshape(-1, 3)
+    return np.ascontiguousarray(rows), np.repeat(source, 2)
+
+
+_MOST = 40  # comparisons of one rated pair at most
+
+
+def rated_quadruplets(
+    pairs: np.ndarray, ratings: np.ndarray, raters: np.ndarray | None, *, high_is_near: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (m, 4) of ids (i, j, l, k), and (m, 2) the numbers of the two ratings compared, the nearer pair's first.
+
+    pairs (n, 2), ratings (n,). Two ratings are compared if one rater gave both and they differ. Each is compared with
+    at most 40 others, evenly spaced among the rater's ratings; the rows are the same in every run.
+    """
+    nearness = ratings if high_is_near else -ratings
+    groups = np.zeros(len(pairs), np.int64) if raters is None else np.unique(raters, return_inverse=True)[1].reshape(-1)
+    near, far = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for group in range(int(groups.max()) + 1):
+        rows = np.flatnonzero(groups == group)
+        rows = rows[np.argsort(nearness[rows], kind="stable")]
+        most = len(rows) - 1
+        for stride in np.unique(np.linspace(1, most, min(_MOST, most)).astype(np.int64)):
+            low, high = rows[:-stride], rows[stride:]
+            differ = nearness[high] > nearness[low]
+            near.append(high[differ])
+            far.append(low[differ])
+    first, second = np.concatenate(near), np.concatenate(far)
+    swapped = (pairs[first] == pairs[second][:, ::-1]).all(axis=1)
+    apart = ~swapped & (pairs[first] != pairs[second]).any(axis=1)  # a pair rated twice does not rank another
+    first, second = first[apart], second[apart]
+    return np.concatenate([pairs[first], pairs[second]], axis=1), np.stack([first, second], axis=1)
