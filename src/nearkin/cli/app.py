@@ -38,7 +38,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {  # of the list of command
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
 BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 _REFUSED = re.compile(r"Input should be ([^,\n]+).* \[type=\w+, input_value='(.*)', input_type")  # pydantic's
-_TEXT = ("--delimiter", "--encoding", "--comment")
+_TEXT = ("--delimiter", "--encoding")
 _EVERYWHERE = ("--quiet", "--verbose", "--log", *_TEXT, "--header", "--no-header")
 _OPTIONS = {  # of parameters in messages
     "n_bytes": "--bytes", "n_lists": "--lists", "n_centroids": "--centroids",
@@ -187,34 +187,25 @@ def root(
         str | None, typer.Option("--log", metavar="json", help="Any command: lines on stderr as JSON objects.")
     ] = None,
     header: Annotated[
-        bool | None,
+        bool,
         typer.Option(
             "--header/--no-header",
-            help="Any command: whether the first line of a text file names columns.  [default: decided by its content]",
+            help="Any command: whether the first line of a text file names the columns; else they are 0, 1, ...",
         ),
-    ] = None,
+    ] = True,
     delimiter: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT",
             help="Any command: what is between the cells of text files: comma, semicolon, tab, bar, space or any "
-            "characters, such as ::.  [default: found by counting]",
+            "characters, such as ::.  [default: the only one of the first four that the first line holds]",
         ),
     ] = None,
     encoding: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Any command: the encoding of text files, such as cp1252 or utf-16.  [default: utf-8, or by the byte "
-            "order mark]",
-        ),
-    ] = None,
-    comment: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Any command: leave out lines of text files that begin with this.  [default: lines at the top that "
-            "begin with #]",
+            help="Any command: the encoding of text files, such as cp1252 or utf-16.  [default: utf-8]",
         ),
     ] = None,
 ) -> None:
@@ -239,9 +230,9 @@ def root(
         raise ValueError("--quiet and --verbose contradict each other; give one of them")
     if log not in (None, "json"):
         raise ValueError(f"--log is {log!r}; it must be json")
-    if (header, delimiter, encoding, comment) != (None,) * 4:
-        text = nearkin.data.text_options(header=header, delimiter=delimiter, encoding=encoding, comment=comment)
-        ctx.with_resource(text)
+    if (header, delimiter, encoding) != (True, None, None):
+        text = {"header": header, "delimiter": delimiter, "encoding": encoding or "utf-8"}
+        ctx.with_resource(nearkin.data.text_options(**text))
     vars(LOG).update(vars(Log(quiet, verbose, f"nearkin {ctx.invoked_subcommand}", log is not None)))
     if current().size > 1 and ctx.invoked_subcommand not in TOGETHER:
         raise ValueError(f"{ctx.invoked_subcommand} runs in one process; start it without torchrun")

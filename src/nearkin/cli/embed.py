@@ -1,7 +1,6 @@
 """`nearkin embed` and `nearkin train`: vectors from pairs or comparisons, and an index learned with them."""
 
 import ctypes
-import re
 from typing import Annotated
 
 import typer
@@ -11,19 +10,8 @@ import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record
 from nearkin.cli.export import about_ids
-from nearkin.cli.options import Column, File, Missing, OutFolder, Overwrite, Read, Seed, Split
+from nearkin.cli.options import Column, File, MinWeight, Missing, OutFolder, Overwrite, Seed, Split
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, seconds_in_words, table
-
-VALUES: dict[str, tuple[str, ...]] = {  # of options, whatever the table holds
-    "raters": ("equal", "estimated", "turn", "drop"),
-    "duplicates": ("sum", "last", "max"),
-    "form": ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity"),
-}
-READ: dict[str, tuple[str, ...]] = {
-    "pairs": ("weight", "min_weight", "duplicates", "timestamp"),
-    "comparisons": ("anchor", "near", "far"),
-}
-READ["comparisons"] += ("response", "form")
 
 
 def embed(
@@ -32,13 +20,19 @@ def embed(
     out: OutFolder,
     left: Column = None,
     right: Column = None,
-    read: Read = None,
+    weight: Column = None,
+    timestamp: Column = None,
+    min_weight: MinWeight = None,
     split: Split = None,
     left_features: File = None,
     right_features: File = None,
     start: Annotated[str | None, typer.Option(metavar="DIR")] = None,
-    missing: Annotated[str | None, typer.Option(metavar="raise|drop|CODES")] = None,
+    form: Annotated[str | None, typer.Option(metavar="NAME")] = None,
+    columns: Annotated[str | None, typer.Option(metavar="COLUMN,...")] = None,
+    response: Annotated[str | None, typer.Option(metavar="COLUMN[=VALUE]")] = None,
+    scale: Annotated[str | None, typer.Option(metavar="FAR:NEAR")] = None,
     raters: Annotated[str | None, typer.Option(metavar="HOW")] = None,
+    missing: Missing = None,
     dim: Annotated[str | None, typer.Option(metavar="INT|auto")] = None,
     loss: str | None = None,
     overwrite: Overwrite = False,
@@ -49,7 +43,7 @@ def embed(
     Pairs (who took what) give vectors for both sides; comparisons (is A more like B or like C?) give a map of the
     objects. A share of the signals is held out first, to measure how good the vectors are.
 
-    An option for pairs or for comparisons, or the usual names of columns, decide which of both the table holds.
+    The names of columns, or an option for one of both, decide which the table holds: docs/reading.md has the names.
 
     Examples:
 
@@ -62,22 +56,27 @@ def embed(
 
     - signals: A table, .csv, .tsv, .jsonl, .parquet, .feather or .npz: pairs (user, item[, weight][, timestamp]), or
       comparisons (i, j, k): i is more like j than like k.
-    - left_features: Pairs: a table with an id of the left side first, then its features.
-    - right_features: Pairs: the same for the right side; its ids may lack pairs.
+    - left_features: Pairs: a table of features with a column of ids (id, user, ...).
+    - right_features: Pairs: the same for the right side (id, item, ...); its ids may lack pairs.
+    - form: Comparisons with an answer: triplet (the nearer of two), odd-one-out, ranking, rated.
+    - columns: Comparisons: the columns of objects, in the order of the form: anchor,near,far.
+    - response: Comparisons: the column of answers or ratings; COLUMN=VALUE names the value that chooses the first.
+    - scale: Comparisons, rated: the rating that means farthest, and the one that means nearest: 1:7 or 7:1.
     + dim: Dimensions of the vectors; auto, for comparisons, chooses by cross-validation. [default: 64 for pairs, 2
       for comparisons]
     - loss: The loss: for pairs auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax; for comparisons
       ste, t-ste, gnmds, ckl, soe. [default: auto, ste]
     - start: Pairs: train this folder's model further with SIGNALS as new pairs, also into the same folder.
-    + missing: Pairs without an id or a weight, comparisons without an answer (empty, NA, -99): raise an error, or drop
-      and count them; 9,skip drops these answers too. [default: raise]
     - raters: Comparisons: all equal; estimated: weigh each rater's answers by their reliability; turn (round) or drop
       the answers of raters who answer the opposite of the others. [default: equal]
     """
-    given: Record = {"left": left, "right": right, "split": split, "left_features": left_features}
-    given |= {"right_features": right_features, "start": start, "missing": missing, "raters": raters}
-    given = {name: value for name, value in given.items() if value is not None} | _read_options(read, *READ)
-    _check_values(given)
+    given: Record = {
+        "left": left, "right": right, "weight": weight, "timestamp": timestamp, "min_weight": min_weight,
+        "split": split, "left_features": left_features, "right_features": right_features, "start": start,
+        "form": form, "columns": None if columns is None else columns.split(","), "response": response,
+        "scale": _scale(scale), "missing": missing, "raters": raters,
+    }  # fmt: skip
+    given = {name: value for name, value in given.items() if value is not None}
     size, kind = _size(dim), _kind_of(signals, given, loss)
     if kind == "pairs" and size == "auto":
         raise ValueError("--dim auto is for comparisons; give a number for pairs, for example --dim 64")
@@ -92,50 +91,36 @@ def embed(
     screen.finish(record, pairs(out, shown), *judged, *notes, f"Next: {following}, or nearkin report {out}")
 
 
-def _read_options(text: str | None, *kinds: str) -> Record:
-    """The options in `--read NAME=VALUE,NAME=VALUE`, of tables of these kinds; ValueError for other names."""
-    found, known = Record(), [name for kind in kinds for name in READ[kind]]
-    for part in re.split(r",(?=\w+=)", text) if text is not None else ():
-        name, given, value = part.partition("=")
-        if name not in known or not value:
-            wrong = repr(part) if name in known or not given else name
-            raise ValueError(f"--read has {wrong}; it takes NAME=VALUE, separated by commas, of {', '.join(known)}")
-        found[name] = value
-    if "min_weight" in found:
-        try:
-            found["min_weight"] = float(found["min_weight"])
-        except ValueError as error:
-            raise ValueError(f"--read min_weight is {found['min_weight']!r}; it must be a number") from error
-    return found
+def _scale(text: str | None) -> tuple[float, float] | None:
+    """The two ends of a scale, FAR:NEAR."""
+    if text is None:
+        return None
+    try:
+        far, near = map(float, text.split(":"))
+    except ValueError:
+        raise ValueError(f"--scale is {text!r}; it must be two numbers, FAR:NEAR, such as 1:7") from None
+    return far, near
 
 
-def _check_values(given: Fields) -> None:
-    """ValueError for a value that its option does not have; the table is read after that."""
-    if "missing" in given and not re.fullmatch(r"[^,=]+(,[^,=]+)*", given["missing"]):
-        raise ValueError(f"--missing is {given['missing']!r}; it must be raise, drop or answers such as 9,skip")
-    for name, known in VALUES.items():
-        if name in given and given[name] not in known:
-            option = "--raters" if name == "raters" else f"--read {name}"
-            raise ValueError(f"{option} is {given[name]!r}; it must be one of {', '.join(known)}")
+_OWN = {
+    "pairs": (
+        *("left", "right", "weight", "timestamp", "min_weight", "split", "left_features", "right_features"),
+        "start",
+    ),
+    "comparisons": ("form", "columns", "response", "scale", "raters"),
+}
 
 
 def _kind_of(signals: str, given: Fields, loss: str | None) -> str:
     """Whether the table holds pairs or comparisons: by the options, else by the loss, else by its columns."""
-    from nearkin.data.tables import DECIDE  # loads NumPy
-
-    own = {"pairs": "start", "comparisons": "raters"}
-    decided = {kind: name for kind in READ for name in given if name in (*DECIDE[kind], own[kind])}
-    options = {
-        kind: f"--read {name}" if name in READ[kind] else f"--{name.replace('_', '-')}"
-        for kind, name in decided.items()
-    }
+    options = {kind: f"--{name.replace('_', '-')}" for kind, names in _OWN.items() for name in names if name in given}
     if loss is not None:
         options.setdefault("comparisons" if _is_of_comparisons(loss) else "pairs", f"--loss {loss}")
     if len(options) == 2:
         raise ValueError(
             f"{options['pairs']} is for pairs, and {options['comparisons']} for comparisons; give one of them"
         )
-    return next(iter(options), None) or nk.data.kind_of(signals, given=given)
+    return next(iter(options), None) or nk.data.kind_of(signals, dict(given))
 
 
 def _is_of_comparisons(loss: str) -> bool:
@@ -206,7 +191,9 @@ def train(
     dim: Annotated[int, typer.Option(min=1)] = 64,
     left: Column = None,
     right: Column = None,
-    read: Read = None,
+    weight: Column = None,
+    timestamp: Column = None,
+    min_weight: MinWeight = None,
     split: Split = None,
     missing: Missing = None,
     loss: str | None = None,
@@ -241,14 +228,12 @@ def train(
     if ids and n_bytes is not None:
         given = "--codes" if levels is None else "--levels"
         raise ValueError(f"--bytes is {n_bytes}, of an index, and {given} makes semantic ids; give one of them")
-    columns = _read_options(read, "pairs")
-    _check_values(columns)
     give_back_large_arrays()
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("read"):
         record = nk.read_interactions(
-            interactions, left=left, right=right, split=None if split in pipeline.pairs.SPLITS else split,
-            missing=missing or "raise", **columns,
+            interactions, left=left, right=right, weight=weight, timestamp=timestamp, min_weight=min_weight,
+            split=None if split in pipeline.pairs.SPLITS else split, missing=missing or "raise",
         )  # fmt: skip
     index = nk.SemanticIds(levels or 3, codes or 256, random_state=seed) if ids else None
     made = pipeline.pairs.train_index(

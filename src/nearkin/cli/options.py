@@ -49,7 +49,7 @@ Split = Annotated[str | None, typer.Option(metavar="RULE|COLUMN")]
 Host = Annotated[str, typer.Option(metavar="HOST")]
 Unknown = Annotated[str, typer.Option(metavar="error|skip")]
 Missing = Annotated[str | None, typer.Option(metavar="raise|drop")]
-Read = Annotated[str | None, typer.Option(metavar="NAME=VALUE,...")]
+MinWeight = Annotated[float | None, typer.Option(metavar="FLOAT")]
 
 _FORMATS = ".npy, .npz (file.npz:key), .hdf5:name, .fvecs, .fbin, or a table (.parquet, .feather, .jsonl, .csv, ...)"
 HELP = f"""
@@ -72,14 +72,12 @@ HELP = f"""
   VECTORS holds, else row numbers]
 + left: Pairs: the column of the left side, for example user.
 + right: Pairs: the column of the right side, for example item.
-- read: How to read the table, where its names do not say it. Pairs: weight=COLUMN, timestamp=COLUMN or
-  timestamp=COLUMN=%d.%m.%Y, min_weight=4 (leave out rows of smaller weight), duplicates=sum, last or max (weights of a
-  pair that occurs again). Comparisons: anchor=COLUMN, near=COLUMN, far=COLUMN, response=COLUMN or response=COLUMN=VALUE
-  (VALUE chooses the first), form=triplet, quadruplet, odd-one-out, most-central, similarity or dissimilarity.
-  For the delimiter, encoding and header of any text file see `nearkin --help`.
+- weight: Pairs: the column of weights, counts or ratings.
+- timestamp: Pairs: the column of times: numbers of one unit, or ISO dates.
+- min_weight: Pairs: leave out rows of smaller weight.
 - split: Pairs: the rule of held-out pairs: random, time (the latest), leave-last-out, none, or a column of 0 (train), 1
   (validation), 2 (test). [default: random]
-- missing: Pairs without an id or a weight: raise an error, or drop and count them.
+- missing: Rows without an id, a weight or an answer: raise an error, or drop and count them.
 - unknown: Ids that the folder lacks: an error, or left out and counted.
 - query_ids: One id a query, for the results or --qrels. [default: the ids that the queries have, else row numbers]
 - with_seen: Pairs of the training table may be results too.

@@ -141,15 +141,14 @@ def recommend(
     read_ids = pipeline.inputs.read_ids
     if sum(map(bool, (left_ids, all_ids, left_file, history))) != 1:
         raise ValueError("say who to recommend to: ids, or one of --all, --left-ids FILE, --history FILE")
-    names = pipeline.inputs.side_names(folder)
     newcomers = None if history is None else pipeline.inputs.read_history(history, folder, missing)
     record, answers = pipeline.recommend.recommend_folder(
         folder,
         out=out,
-        left_ids=left_ids or None if left_file is None else read_ids(left_file, header=names.left),
+        left_ids=left_ids or None if left_file is None else read_ids(left_file),
         history=newcomers,
         k=k,
-        candidates=None if candidates is None else read_ids(candidates, header=names.right),
+        candidates=None if candidates is None else read_ids(candidates),
         with_seen=with_seen,
         index=index,
         explain=explain,

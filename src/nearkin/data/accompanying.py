@@ -75,8 +75,9 @@ def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgement
     """Read graded relevance: a table of query, row and grade, such as BEIR's (query-id, corpus-id, score), or TREC's
     qrels, which have no header: query, 0, row, grade.
 
-    `source` and `text` are as in `read_table`. Files that end in .txt or .qrels are TREC's, cut at blanks. Rows of grade 0 and below, which TREC has too, are not relevant. ValueError for
-    other columns, grades that are no finite numbers, and a pair that has two grades.
+    `source` and `text` are as in `read_table`. Files that end in .txt or .qrels are TREC's, cut at blanks. Rows of
+    grade 0 and below, which TREC has too, are not relevant. ValueError for other columns, grades that are no finite
+    numbers, and a pair that has two grades.
     """
     if not is_frame(source) and str(source).endswith(_TREC):
         table = _trec(source, text)
@@ -143,7 +144,7 @@ def read_column(path: StrPath, n: int | None = None, *, several: bool = False, *
         if len(columns) > 1:
             names = ", ".join(column.name for column in columns[:6])
             raise ValueError(f"{where} has several columns ({names}); name one of them: {where.path}:{columns[0].name}")
-        values = _plain(columns[0])
+        values = columns[0].labels()
     if n is not None and len(values) != n:
         raise ValueError(f"{where} has {counted(len(values), 'value')}, and {n:,} are needed, one for each row")
     return values

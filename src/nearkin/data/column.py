@@ -59,6 +59,18 @@ class Column:
         """Text by its distinct values."""
         return coded(self.cells)
 
+    def text(self) -> list[str]:
+        """The cells (n,) as text, "" where one is missing."""
+        cells = self.cells if self.kind == "text" else self.cells.cast(pa.string()).fill_null("")
+        return ["" if gone else cell for cell, gone in zip(cells.to_pylist(), self.missing.tolist(), strict=True)]
+
+    def labels(self) -> np.ndarray:
+        """int64 (n,) if every cell is a canonical integer, else text; ValueError for a missing cell."""
+        self._complete("value")
+        text = np.array(self.text())
+        whole = _mask(compute.match_substring_regex(pa.array(text), _CANONICAL)).all()
+        return text.astype(np.int64) if whole else text
+
     def take(self, keep: np.ndarray) -> "Column":
         """The cells where the mask (n,) is True, or at these rows."""
         rows = np.flatnonzero(keep) if keep.dtype == bool else keep
@@ -160,8 +172,8 @@ class Column:
         except pa.ArrowInvalid:
             rows = self._first_wrong(cells, cast)
             raise ValueError(
-                f"{self.title} holds {self.shown(rows)}, no plain number; units, decimal commas and thousands are "
-                f"converted by one line: frame[{self.name!r}] = frame[{self.name!r}].str.replace(',', '.').astype(float)"
+                f"{self.title} holds {self.shown(rows)}, no plain number; convert units, decimal commas and thousands: "
+                f"frame[{self.name!r}] = frame[{self.name!r}].str.replace(',', '.').astype(float)"
             ) from None
 
     def _first_wrong(self, cells: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> np.ndarray:
@@ -194,10 +206,11 @@ class Column:
         if len(set(unit.tolist())) > 1 and unit.max() > 0:
             low, high = (np.flatnonzero(unit == of) for of in (unit.min(), unit.max()))
             names = ["no time since 1973", *_UNITS]
+            cells = f"frame[{self.name!r}]"
             raise ValueError(
                 f"{self.title} has times of two units, {names[unit.min()]} ({self.shown(low[:1])}) and "
                 f"{names[unit.max()]} ({self.shown(high[:1])}); bring them to one: "
-                f"frame[{self.name!r}] = frame[{self.name!r}].where(frame[{self.name!r}] < 1e11, frame[{self.name!r}] / 1000)"
+                f"{cells} = {cells}.where({cells} < 1e11, {cells} / 1000)"
             )
         return numbers
 

@@ -103,7 +103,7 @@ def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
         names = list(paths) if isinstance(paths, Iterable) else [paths]
         if wrong := [name for name in names if not isinstance(name, str | os.PathLike)]:
             raise TypeError(
-                f"the file is a {type(wrong[0]).__name__}; it must be a path, a pattern, a list of paths, or a DataFrame"
+                f"the file is a {type(wrong[0]).__name__}; it must be a path, a pattern, a list, or a DataFrame"
             )
         if not names:
             raise ValueError("the list of files is empty; give at least one")

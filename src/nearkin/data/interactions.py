@@ -8,7 +8,7 @@ import numpy as np
 from nearkin._check import check_choice, check_instance, check_integer, check_real, numpy_generator
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import Coded
-from nearkin._types import Seed
+from nearkin._types import Record, Seed
 from nearkin.data.accompanying import described_features
 from nearkin.data.column import Column
 from nearkin.data.tables import Table, complete, read_table
@@ -100,7 +100,8 @@ def read_interactions(
     catalogues |= {f"{side}_ids": found[0] for side, found in features.items()}
     catalogues |= {f"{side}_features": found[1] for side, found in features.items()}
     kept = {name: None if column is None else column[keep] for name, column in values.items()}
-    pairs = Interactions.from_pairs(ids["left"], ids["right"], **kept, duplicates=duplicates, **catalogues)
+    more: Record = {**kept, **catalogues}
+    pairs = Interactions.from_pairs(ids["left"], ids["right"], duplicates=duplicates, **more)
     n_rows = len(columns["left"]) if isinstance(keep, slice) else int(keep.sum())
     source = _understood(table, columns, n_rows, pairs, notes)
     return replace(pairs, source=replace(source, questions=tuple(about for *_, about in features.values())))

@@ -15,10 +15,8 @@ from nearkin._fields import StrPath, counted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin._types import ArrayLike, Record
 from nearkin.data import VectorFile, open_vectors, read_column, read_table
-from nearkin.data.coordinates import with_ids
 from nearkin.data.files import FRAMES, TEXT, locate
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.data.names import names_rows
 from nearkin.embedding import saved_towers
 from nearkin.index.identifiers import RowIds
 from nearkin.pipeline.run import RUN, read_record
@@ -85,7 +83,8 @@ def open_given(path: StrPath, default: str = "right", ids: StrPath | None = None
         file = open_vectors(path)
         if ids is None:
             return GivenVectors(file, file.ids(), about=file.about)
-        return GivenVectors(file, read_ids(ids, len(file)), about=with_ids(file.about, os.fspath(ids)))
+        about = f"{file.about}, here from {ids}" if file.about else ""
+        return GivenVectors(file, read_ids(ids, len(file)), about=about)
     endings = sorted({file.suffix for file in folder.iterdir()} - {""})
     if endings and not (folder / "config.json").is_file():
         raise ValueError(f"{folder} is a folder of files; give these by a pattern, '{folder}/*{endings[0]}'")
@@ -197,14 +196,9 @@ def open_queries(path: StrPath, ids: StrPath | None = None) -> GivenQueries:
     return GivenQueries(X, np.arange(len(X)) if names is None else names, given.about)
 
 
-def read_ids(path: StrPath, n: int | None = None, header: str | None = None) -> np.ndarray:
-    """The ids in a file, without a first line that is `header` or exceeds the `n` ids wanted."""
-    ids = read_column(path, n)
-    if not len(ids) or ids.dtype.kind != "U" or ids[0] != header:
-        return ids
-    rest = ids[1:]
-    whole = all(text.isdecimal() and str(int(text)) == text for text in rest.tolist())
-    return rest.astype(np.int64) if whole else rest
+def read_ids(path: StrPath, n: int | None = None) -> np.ndarray:
+    """The `n` ids in a file."""
+    return read_column(path, n)
 
 
 @dataclass
@@ -283,11 +277,11 @@ def ids_of_rows(path: StrPath) -> np.ndarray | None:
     """The ids (n,) of the rows of a table of which `path`, file.csv:column, names one column; None without a column of
     ids, under a usual name."""
     where = locate(path)
-    if where.key is None or where.suffix not in (*TEXT, ".parquet", *FRAMES):
+    if where.key is None or where.suffix not in (*TEXT, *FRAMES):
         return None
-    columns = read_table(where.path).columns.values()
-    named = [column for column in columns if column.name != where.key and names_rows(column.name)]
-    return named[0].values.astype(str) if len(named) == 1 and len(named[0].distinct) == len(named[0]) else None
+    column = read_table(where.path).role("id", needed=False, taken=[where.key])
+    ids = None if column is None else np.array(column.text())
+    return ids if ids is not None and len(np.unique(ids)) == len(ids) else None
 
 
 def pairs_behind(index: StrPath) -> str | None:

@@ -181,7 +181,7 @@ def _split(pairs: Interactions, how: str, seed: Seed) -> Parts:
     if how == "random":
         return nk.data.split_random(pairs, valid=0, test=_HELD_OUT, random_state=seed)
     if pairs.timestamps is None:
-        raise ValueError(f"--split {how} needs a column of times; name it with --read timestamp=COLUMN")
+        raise ValueError(f"--split {how} needs a column of times; name it with --timestamp COLUMN")
     if how == "time":
         return nk.data.split_by_time(pairs, valid=0, test=_HELD_OUT)
     return nk.data.split_leave_last_out(pairs, random_state=seed)

@@ -372,7 +372,7 @@ def _read_archive(table: Table, on_invalid: str, objects: Sequence[object] | Non
     odd = [name for name in (*table.columns, *table.matrices) if name not in (*known, "objects", *held)]
     if odd and any(len(table.columns.get(name, table.matrices.get(name, ""))) == len(rows) for name in odd):
         raise ValueError(f"{table.name} holds {odd[0]!r}, an entry a comparison; call it one of {', '.join(known)}")
-    optional = {
+    optional: Record = {
         name: _array(table.columns[name].ids()) if name == "annotators" else table.columns[name].numbers()
         for name in known
         if name in table.columns

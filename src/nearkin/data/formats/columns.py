@@ -123,8 +123,8 @@ def _numbers_of(text: Text, types: dict[str, pa.DataType]) -> pa.Table:
             raise text.fault(error) from None
         name = text.names[int(column[1])]
         raise ValueError(
-            f"{text.fault(error)} in column {name!r}; vectors are plain numbers: type columns=... without it, or convert "
-            "it by pandas.read_csv(path, decimal=',')"
+            f"{text.fault(error)} in column {name!r}; vectors are plain numbers: type columns=... without it, or "
+            "convert it by pandas.read_csv(path, decimal=',')"
         ) from None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from nearkin import OrdinalEmbedding
 from nearkin._fields import counted
-from nearkin.data import read_table
+from nearkin.data import read_column, read_table
 from nearkin.pipeline import inputs
 
 Shown = tuple[int, ...]  # numbers of items, in the order on the page
@@ -59,8 +59,8 @@ class Items:
 def read_items(path: str | os.PathLike[str], *, header: bool | None = None) -> Items:
     """Items of a folder of pictures or sounds, of a table (.csv, .tsv, .parquet), or of a saved ordinal embedding.
 
-    A table has one column of names, or columns called id (name), text (label), image or sound (files in the table's
-    folder) and link; `header` is whether its first line names the columns (None looks). FileNotFoundError, or
+    A .txt has a name a line. A table has columns called id (name), text (label), image or sound (files in the table's
+    folder) and link, or without a `header` one column of names. FileNotFoundError, or
     ValueError for fewer than three items, names that repeat, or files that are missing or outside the table's folder.
     """
     path = Path(path)
@@ -87,22 +87,21 @@ def read_catch(path: str | os.PathLike[str], items: Items) -> tuple[tuple[int, i
     """Questions with a known answer, columns anchor, near, far: names of items. ValueError for an unknown name."""
     table, names = read_table(path), np.array(items.ids)
     roles = "anchor", "near", "far"
-    columns = (inputs.find_ids(table.column(role, role).values, names, role).tolist() for role in roles)
+    columns = (inputs.find_ids(np.array(table.column(role, role).text()), names, role).tolist() for role in roles)
     return tuple(zip(*columns, strict=True))
 
 
 def _of_table(path: Path, header: bool | None) -> Items:
-    if header is None:  # a first line of known names of columns only cannot be an item
-        known = {name for names in _COLUMNS.values() for name in names}
-        header = {name.strip().lower() for name in read_table(path, header=True).columns} <= known or None
-    table = read_table(path, header=header)
-    columns = {name.strip().lower(): [str(v) for v in column.values] for name, column in table.columns.items()}
+    if path.suffix.lower() == ".txt":
+        return named_items(read_column(path).tolist())
+    table = read_table(path) if header is None else read_table(path, header=header)
+    columns = {name.lower(): column.text() for name, column in table.columns.items()}
     found = {role: next((columns[name] for name in names if name in columns), None) for role, names in _COLUMNS.items()}
     if found["id"] is None and found["text"] is None:
-        if len(columns) > 1:
+        if len(columns) > 1 or table.header:
             raise ValueError(
                 f"{path} has the columns {', '.join(columns)}; call the names' column id, and others text, image, "
-                "sound or link"
+                "sound or link; or type header=False for one column of names"
             )
         found["id"] = next(iter(columns.values()))
     names = found["id"] or found["text"] or []

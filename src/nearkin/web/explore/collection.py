@@ -67,11 +67,11 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
                 "each, or name its column of ids: --ids-column id"
             )
         return {role: values}
-    table = read_table(path, header=True)
-    found = inputs.places_of(np.array(ids), table.column(ids_column, "ids_column").values)
+    table = read_table(path)
+    found = inputs.places_of(np.array(ids), np.array(table.column(ids_column, "ids_column").text()))
     if (found < 0).all():
         raise ValueError(f"no id of {path} ({ids_column}) is in the index, whose ids are such as {ids[0]!r}")
-    others = {name: np.array([*map(str, c.values.tolist())]) for name, c in table.columns.items() if name != ids_column}
+    others = {name: np.array(column.text()) for name, column in table.columns.items() if name != ids_column}
     columns = {name: np.where(found < 0, "", values[found]) for name, values in others.items()}
     return columns if len(columns) > 1 else dict(zip([role], columns.values(), strict=False))
 
