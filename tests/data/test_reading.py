@@ -1,0 +1,234 @@
+"""Reading by plain rules: roles by names, nothing by places or cells; every refusal names the cell and what to type."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import nearkin as nk
+from nearkin.data import read_table
+from nearkin.data.column import LONGEST_ID, Column
+from nearkin.data.names import NAMES, plain
+
+PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
+PAIRS = {"user": ["u1", "u2", "u1"], "item": [7, 9, 9], "rating": [4.5, 3.0, 1.0], "time": [100, 50, 70]}
+LINES = "user,item,rating,time\nu1,7,4.5,100\nu2,9,3.0,50\nu1,9,1.0,70\n"
+
+
+def write(folder: Path, text: str, name: str = "a.csv", encoding: str = "utf-8") -> Path:
+    (folder / name).write_text(text, encoding=encoding, newline="")
+    return folder / name
+
+
+def pairs_of(source: Any, **options: Any) -> list[tuple[Any, ...]]:
+    """The pairs of a table as (left, right, weight), sorted."""
+    pairs = nk.read_interactions(source, **options)
+    left, right = pairs.left_ids[pairs.rows].tolist(), pairs.right_ids[pairs.indices].tolist()
+    return sorted(zip(left, right, pairs.weights.tolist(), strict=True))
+
+
+def ids_of(*cells: object) -> list[object]:
+    return list(nk.read_interactions(pd.DataFrame({"user": cells, "item": "x"})).left_ids.tolist())
+
+
+def test_every_format_gives_the_same_pairs(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    frame, wanted = pd.DataFrame(PAIRS), [("u1", 7, 4.5), ("u1", 9, 1.0), ("u2", 9, 3.0)]
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.to_feather(tmp_path / "a.feather")
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    frame.to_excel(tmp_path / "a.xlsx", index=False)
+    frame.to_csv(tmp_path / "z.csv.gz", index=False)
+    np.savez(tmp_path / "a.npz", **{name: np.array(cells) for name, cells in PAIRS.items()})
+    write(tmp_path, LINES)
+    write(tmp_path, LINES.replace(",", ";"), "b.csv")
+    write(tmp_path, LINES.replace(",", "\t"), "c.tsv")
+    write(tmp_path, LINES.replace(",", "|").replace("\n", "\r\n"), "d.txt")
+    write(tmp_path, "\ufeff" + LINES, "e.csv")
+    write(tmp_path, LINES, "f.csv", encoding="utf-16")
+    write(tmp_path, LINES.replace(",", "::"), "g.dat")
+    write(tmp_path, LINES.partition("\n")[2].replace(",", "::"), "h.dat")
+    write(tmp_path, LINES.replace("user", "user_id:token").replace("item", "item_id:token"), "i.inter")
+    write(tmp_path, LINES.replace("\n", ",\n"), "j.csv")
+    write(tmp_path, ",".join(f'"{name}"' for name in PAIRS) + "\n" + LINES.partition("\n")[2], "k.csv")
+    typed: dict[str, dict[str, Any]] = {
+        "f.csv": {"encoding": "utf-16"},
+        "g.dat": {"delimiter": "::"},
+        "h.dat": {"delimiter": "::", "header": False, "left": "0", "right": "1", "weight": "2", "timestamp": "3"},
+    }
+    for source in (frame, pl.DataFrame(PAIRS), pa.table(PAIRS), *sorted(tmp_path.iterdir())):
+        name = source.name if isinstance(source, Path) else type(source).__module__
+        with subtests.test(name):
+            assert pairs_of(source, **typed.get(name, {})) == wanted
+
+
+def test_parts_are_read_in_the_order_of_their_numbers(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for number in (10, 9, 1, 2):
+        write(tmp_path, f"user,item\nu{number},x\nshared,i{number}\n", f"part-{number}.csv")
+    (tmp_path / "_SUCCESS").write_text("")
+    names = [tmp_path / f"part-{number}.csv" for number in (1, 2, 9, 10)]
+    for source in (tmp_path, str(tmp_path / "part-*.csv"), names):
+        with subtests.test(str(source)):
+            cells = read_table(source).columns["user"].text()
+            assert cells == ["u1", "shared", "u2", "shared", "u9", "shared", "u10", "shared"]
+            assert len(nk.read_interactions(source)) == 8
+    write(tmp_path, "user,product\nu,x\n", "part-3.csv")
+    with pytest.raises(ValueError, match=r"part-3\.csv has the columns user, product"):
+        read_table(tmp_path)
+    write(tmp_path, "x", "notes.md")
+    with pytest.raises(ValueError, match="give parts of one table by a pattern"):
+        read_table(tmp_path)
+
+
+def test_roles_are_names_and_never_places_or_cells(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    refused = {
+        "who,what\nu1,7\n": "no column with a usual name of left",
+        "user,customer,item\na,b,c\n": "user, customer, which may each be left; type left='user'",
+        "user,item,rating,plays\na,b,1,2\n": "rating, plays, which may each be weight",
+        "1,2,3\n1,3,4\n": "begins with numbers .* header=False",
+        "user item\na b\n": "one column .* delimiter=' '",
+        "user;item,name\na;b,c\n": "comma and semicolon; type which one",
+        "user,item,item\na,b,c\n": "two columns called 'item'",
+        "user,item\n": "a header and no rows",
+        "user,item\na,b,c\n": "line 2: Expected 2 columns, got 3",
+    }
+    for text, why in refused.items():
+        with subtests.test(text), pytest.raises(ValueError, match=why):
+            nk.read_interactions(write(tmp_path, text))
+    assert pairs_of(write(tmp_path, "who,what\nu1,7\n"), left="who", right="what") == [("u1", 7, 1.0)]
+    pairs = nk.read_interactions(write(tmp_path, "user,item,latitude,longitude\na,b,40.7,-73.9\na,c,40.8,-73.8\n"))
+    assert pairs.weights.tolist() == [1, 1]
+    assert pairs.timestamps is None
+    assert "left aside: latitude, longitude" in str(pairs.source)
+
+
+def test_ids_are_canonical_integers_or_text_as_written(subtests: pytest.Subtests) -> None:
+    for cells in (
+        ["0007", "8"],
+        ["1_000", "8"],
+        ["1e5", "1"],
+        ["+7", "8"],
+        ["7.0", "8"],
+        ["a", "b"],
+        [str(10**20), "8"],
+    ):
+        with subtests.test(str(cells)):
+            assert ids_of(*cells) == sorted(cells)
+    assert ids_of("7", "-8", "10") == ids_of(7, -8, 10) == [-8, 7, 10]
+    assert ids_of(2**63 + 1, 2**63) == [str(2**63), str(2**63 + 1)]
+    with pytest.raises(ValueError, match="cells of type float"):
+        ids_of(7.0, 8.0)
+
+
+def test_what_is_no_id_is_refused_with_its_cell(subtests: pytest.Subtests) -> None:
+    many = [str(number) for number in range(100, 140)]
+    refused: dict[tuple[object, ...], str] = {
+        (*many, "user"): "integers but for 1 cell: 'user' in row 40",
+        (*many, "n/a"): "1 missing id, the first in row 40",
+        (*many, "\\N"): "1 missing id",
+        (*many, "-1"): "holds -1 in 1 cell, the first in row 40",
+        ("a", "b "): "blanks at an end",
+        ("a", "[1, 2]"): "lists in text",
+        ("a", '{"ImportId": "QID1"}'): "ImportId",
+        ("a", "b\nc"): "line breaks",
+        ("a", "x" * (LONGEST_ID + 1)): "more than 1,000 characters",
+        ("a", None): "1 missing id",
+        (1, -1): "-1 is no id",
+    }
+    for cells, why in refused.items():
+        with subtests.test(str(cells)[-40:]), pytest.raises(ValueError, match=why):
+            ids_of(*cells)
+
+
+def test_a_text_file_and_a_frame_have_the_same_ids(tmp_path: Path, rng: np.random.Generator) -> None:
+    cells = rng.choice(["u1", "NA", "007", "12", "x y", ""], 60)
+    frame = pd.DataFrame({"user": cells, "item": "x"})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    kept = [pairs_of(source, missing="drop") for source in (tmp_path / "a.csv", tmp_path / "a.parquet", frame)]
+    assert kept[0] == kept[1] == kept[2]
+    assert {left for left, *_ in kept[0]} == {"u1", "007", "12", "x y"}
+
+
+def test_cells_at_fault_are_named_by_their_line(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    refused = {
+        "user,item,rating\na,b,1\na,c,80%\n": "column 'rating' .*'80%' in line 3, no plain number",
+        'user,item,rating\na,b,1\na,c,"4,5"\n': "'4,5' in line 3",
+        "user,item,rating\na,b,1\na,c,-2\n": "negative weight, the first is -2 in line 3",
+        "user,item,rating\na,b,1\na,c,inf\n": "infinite in line 3",
+        "user,item,time\na,b,2026-11-27\na,c,28.11.2026\n": "'28.11.2026' in line 3, no number and no ISO date",
+        "user,item,time\na,b,1600000000\na,c,1600000000000\n": r"two units, seconds \('1600000000' in line 2\)",
+        "user,item,split\na,b,train\na,c,dev\n": "holds 'dev'",
+    }
+    for text, why in refused.items():
+        with subtests.test(text), pytest.raises(ValueError, match=why):
+            nk.read_interactions(write(tmp_path, text))
+
+
+def test_times_are_seconds_whatever_their_type(tmp_path: Path) -> None:
+    text = "user,item,date\na,b,2026-11-28 17:05:00\na,c,2026-11-28\n"
+    typed = pd.DataFrame({"user": ["a", "a"], "item": ["b", "c"]})
+    typed["date"] = pd.to_datetime(["2026-11-28 17:05:00", "2026-11-28"], format="mixed")
+    zoned = typed.assign(date=typed["date"].dt.tz_localize("Europe/Berlin").dt.tz_convert("UTC"))
+    seconds = [1795885500, 1795824000]
+    for source, wanted in ((write(tmp_path, text), seconds), (typed, seconds), (zoned, [s - 3600 for s in seconds])):
+        times = nk.read_interactions(source).timestamps
+        assert times is not None
+        assert times.tolist() == wanted
+
+
+def test_rows_are_dropped_and_counted_where_it_is_typed(tmp_path: Path) -> None:
+    path = write(tmp_path, "user,item,rating\n1,2,3\n,2,3\n1,\\N,3\n4,5,NA\n6,7,0\n")
+    with pytest.raises(ValueError, match="1 missing number, the first in line 5"):
+        nk.read_interactions(path)
+    pairs = nk.read_interactions(path, missing="drop")
+    assert (pairs.left_ids.tolist(), pairs.right_ids.tolist()) == ([1], [2])
+    for note in ("3 rows with a missing cell left out (1 without user, 1 without item, 1 without rating)", "1 row of"):
+        assert note in str(pairs.source)
+
+
+def test_other_encodings_and_quotes_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "user,item\nZoë,1\n", encoding="cp1252")
+    with pytest.raises(ValueError, match="line 2 is not UTF-8 text; type its encoding, for example encoding='cp1252'"):
+        nk.read_interactions(path)
+    assert nk.read_interactions(path, encoding="cp1252").left_ids.tolist() == ["Zoë"]
+    with pytest.raises(ValueError, match="encoding is 'latin-42'"):
+        nk.read_interactions(path, encoding="latin-42")
+    with pytest.raises(ValueError, match="holds NUL bytes"):
+        nk.read_interactions(write(tmp_path, "user,item\na,b\n", encoding="utf-16-le"))
+    with pytest.raises(ValueError, match="a quote is not closed"):
+        read_table(write(tmp_path, 'user,item\na,"b\nc,d\ne,f\n'))
+    assert read_table(write(tmp_path, 'user,item\na,"b ""c"", d"\n')).columns["item"].text() == ['b "c", d']
+
+
+def test_other_endings_name_what_to_type(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for name, way in {
+        "a.xls": ".xlsx",
+        "a.json": "read_json",
+        "a.mtx": "save_npz",
+        "a.xz": "unxz",
+        "a": "rename",
+    }.items():
+        with subtests.test(name), pytest.raises(ValueError, match=way):
+            nk.read_interactions(write(tmp_path, "x", name))
+    with pytest.raises(TypeError, match="must be a file, a DataFrame or a sparse matrix"):
+        nk.read_interactions(np.eye(3))
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        nk.read_interactions(tmp_path / "none.csv")
+
+
+def test_the_page_has_the_table_of_names() -> None:
+    rows = dict(re.findall(r"^\| (\w+)(?: \(.*?\))? \| (.*?) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    assert {role: rows[role].split(", ") for role in NAMES} == {role: list(names) for role, names in NAMES.items()}
+    assert all(plain(name) == name for names in NAMES.values() for name in names)
+
+
+def test_columns_of_other_types_are_named() -> None:
+    for cells, name in ((pa.array([[1]]), "list"), (pa.array([{"a": 1}]), "struct"), (pa.array([True]), "bool")):
+        assert Column("c", cells).kind == name
+        with pytest.raises(ValueError, match=f"cells of type {name}"):
+            Column("c", cells).ids()
