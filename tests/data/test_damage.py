@@ -36,10 +36,10 @@ def test_a_small_parquet_file_does_not_end_the_process(tmp_path: Path) -> None:
 def test_a_quoted_line_break_among_vectors_is_refused(tmp_path: Path) -> None:
     """B1: three lines, two rows: the third row of the answer was memory that nobody had written."""
     path = tmp_path / "X.csv"
-    path.write_text('1,2\n3,"4\n5",6\n')
-    with pytest.raises(ValueError, match="line 2, column 2: '\"4' is no number"):
+    path.write_text('f0,f1\n3,"4\n5",6\n')
+    with pytest.raises(ValueError, match="a quote is not closed"):
         nk.read_vectors(path)
-    path.write_text('1,2\n3,"4"\n')
+    path.write_text('f0,f1\n1,2\n3,"4"\n')
     np.testing.assert_array_equal(nk.read_vectors(path), [[1, 2], [3, 4]])
 
 
@@ -55,17 +55,17 @@ def test_large_ids_stay_apart(tmp_path: Path, ending: str) -> None:
         np.savez(path, user=users, item=items)
     else:
         pq.write_table(pa.table({"user": users, "item": items}), path)
-    assert nk.read_interactions(path).left_ids.tolist() == users.tolist()
+    assert nk.read_interactions(path).left_ids.tolist() == users.astype(str).tolist()
 
 
 def test_ids_of_twenty_digits_and_of_zeros_stay_text(tmp_path: Path) -> None:
     ids = ["10000000000000000000000", "10000000000000000000001", "0007"]
     (tmp_path / "p.csv").write_text("user,item\n" + "".join(f"{u},1\n" for u in ids))
     assert nk.read_interactions(tmp_path / "p.csv").left_ids.tolist() == sorted(ids)
-    (tmp_path / "c.csv").write_text("0007,1_000,1e5\n1e5,0007,1_000\n")
+    (tmp_path / "c.csv").write_text("i,j,k\n0007,1_000,1e5\n1e5,0007,1_000\n")
     assert nk.read_comparisons(tmp_path / "c.csv").objects.tolist() == ["0007", "1_000", "1e5"]
-    (tmp_path / "ids.csv").write_text("0007\n8\n")
-    assert nk.data.read_column(tmp_path / "ids.csv").tolist() == ["0007", "8"]
+    (tmp_path / "ids.txt").write_text("0007\n8\n")
+    assert nk.data.read_column(tmp_path / "ids.txt").tolist() == ["0007", "8"]
 
 
 def test_signed_and_unsigned_ids_meet_exactly() -> None:
@@ -96,7 +96,8 @@ def test_missing_times_and_ids_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"column 'user' of .* has 1 missing id, the first in row 1"):
             nk.read_interactions(path)
     (tmp_path / "p.csv").write_text("user,item\nNone,1\nann,2\n")
-    assert "1 cell of user: 'None', taken for a name" in str(nk.read_interactions(tmp_path / "p.csv").source)
+    with pytest.raises(ValueError, match=r"1 missing id, the first in line 2"):
+        nk.read_interactions(tmp_path / "p.csv")
 
 
 def test_huge_features_do_not_become_zeros(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ def test_a_sparse_matrix_has_the_numbers_of_its_rows_as_ids(tmp_path: Path, kind
     ids, X, names = nk.data.read_features(tmp_path / "f.npz")
     assert (ids.tolist(), names) == ([0, 1, 2, 3], ["0", "1", "2"])
     np.testing.assert_array_equal(X.toarray(), wanted)
-    pairs = nk.read_interactions(write(tmp_path, "p.csv", "u,i\na,0\na,3\nb,2\n"), right_features=tmp_path / "f.npz")
+    pairs = nk.read_interactions(
+        write(tmp_path, "p.csv", "user,item\na,0\na,3\nb,2\n"), right_features=tmp_path / "f.npz"
+    )
     assert pairs.right_ids.tolist() == [0, 1, 2, 3]
     np.testing.assert_array_equal(sp.csr_matrix(pairs.right_features).toarray(), wanted)
 
@@ -47,7 +49,7 @@ def test_a_sparse_matrix_has_the_numbers_of_its_rows_as_ids(tmp_path: Path, kind
     [
         ("item,price\na,1\na,2\n", "repeats ids"),
         ("item\na\nb\n", "no column but 'item'"),
-        ("item,price\na,inf\nb,2\n", "column 'price' .* 1 infinite number, or no number, the first in row 0"),
+        ("item,price\na,inf\nb,2\n", "column 'price' .* 1 infinite number, or no number, the first in line 2"),
     ],
 )
 def test_bad_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -32,7 +32,7 @@ def write(path: Path, X: np.ndarray) -> None:
         widths = np.full((len(X), 1), X.shape[1], "<i4").view("<f4")
         path.write_bytes(np.hstack([widths, X]).astype("<f4").tobytes())
     elif path.suffix == ".csv":
-        np.savetxt(path, X, delimiter=",")
+        np.savetxt(path, X, delimiter=",", header=",".join(f"f{n}" for n in range(X.shape[1])), comments="")
     else:
         pa = pytest.importorskip("pyarrow")
         pytest.importorskip("pyarrow.parquet").write_table(pa.table({"v": list(X)}), path)

@@ -76,7 +76,7 @@ def test_the_same_arrays_written_by_savez(matrix: sp.csr_matrix, tmp_path: Path)
         (sp.coo_array(np.array([1.0, 0, 2])), r"shape \(3,\) .* it must be a matrix|mismatching number"),
         (-sp.eye(3), "3 negative weights"),
         (sp.eye(3) * np.nan, "3 missing numbers"),
-        (sp.csr_matrix((3, 4)), "no observed pair"),
+        (sp.csr_matrix((3, 4)), "0 in every row, so no pair is left"),
     ],
 )
 def test_what_is_refused(wrong: Any, message: str, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from nearkin.data.column import Column
 from nearkin.data.files import FRAMES, SHEET, TABLES, TEXT, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import read_array
+from nearkin.data.names import listed
 from nearkin.data.tables import Table, is_frame, read_table
 from nearkin.data.text import TextWords, text_of
 from nearkin.records import Judgements
@@ -84,7 +85,13 @@ def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgement
         query, _, row, grade = table.columns.values()
     else:
         table = read_table(source, **text)
-        query, row, grade = (cast(Column, table.role(role)) for role in ("left", "right", "grade"))
+        roles = [table.role(role, needed=False) for role in ("left", "right", "grade")]
+        if None in roles:
+            raise ValueError(
+                f"{table.name} has the columns {listed(table.columns)}; call them query-id, corpus-id and score, or give "
+                "TREC's lines (query 0 row grade) the ending .txt or .qrels"
+            )
+        query, row, grade = cast(list[Column], roles)
     grades = grade.numbers().astype(np.float64)
     if not (finite := np.isfinite(grades)).all():
         at = int(finite.argmin())
@@ -122,8 +129,8 @@ def read_column(path: StrPath, n: int | None = None, *, several: bool = False, *
 
     A table of several columns needs the name of one: `file.csv:column`. Raises ValueError for several columns of
     which none is named, for missing cells, for numbers that are not whole, and for another number than `n`.
-    `several`: a matrix (n, c) of 0 and 1 in a .npy is read too, as the labels of each row. `text` is as in
-    `nearkin.data.read_table`.
+    `several`: columns (n, c) of 0 and 1, of a .npy or `file.csv:a,b`, are read too, as the labels of each row. `text`
+    is as in `nearkin.data.read_table`.
     """
     where = locate(path)
     if where.suffix not in (*_ARRAYS, *TABLES):
@@ -141,6 +148,8 @@ def read_column(path: StrPath, n: int | None = None, *, several: bool = False, *
         lines = where.suffix == ".txt" and where.key is None and text_of(text).delimiter is None
         words = {**text, "header": False, "delimiter": "\x1f"} if lines else text
         columns = list(read_table(path, **cast(Any, words)).columns.values())
+        if several and len(columns) > 1 and where.key is not None:
+            return check_labels(np.stack([column.numbers() for column in columns], axis=1), str(where), len(columns[0]))
         if len(columns) > 1:
             names = ", ".join(column.name for column in columns[:6])
             raise ValueError(f"{where} has several columns ({names}); name one of them: {where.path}:{columns[0].name}")

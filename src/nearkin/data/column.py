@@ -241,12 +241,22 @@ def _seconds(cells: pa.Array) -> np.ndarray:
     return micros / 1e6 if (micros % 1_000_000).any() else micros // 1_000_000
 
 
+_TEXT = (
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null),
+    *(pa.types.is_binary, pa.types.is_large_binary),
+)
+
+
 def kind_of(kind: pa.DataType) -> str:
     """An Arrow type as `Column.kind` calls it."""
     types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return "text" if kind.extension_name == "arrow.uuid" else kind_of(kind.storage_type)
+    if types.is_dictionary(kind):
+        return kind_of(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return "list"
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
+    if any(is_text(kind) for is_text in _TEXT):
         return "text"
     if types.is_timestamp(kind) or types.is_date(kind):
         return "time"
@@ -266,7 +276,6 @@ def plain_cells(values: "pa.Array | pa.ChunkedArray") -> pa.Array:
         cells = pa.array([None if cell is None else str(cell) for cell in cells.to_pylist()]) if uuid else cells.storage
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
-    bytes_of = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string_view)
-    if kind_of(cells.type) != "text" and not any(is_bytes(cells.type) for is_bytes in bytes_of):
+    if kind_of(cells.type) != "text":
         return cells
     return cells.cast(pa.string()).fill_null("") if cells.null_count else cells.cast(pa.string())

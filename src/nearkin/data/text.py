@@ -215,7 +215,10 @@ def _names(where: Locator, first: str, mark: str | None, header: bool) -> list[s
     if not header:
         return [str(place) for place in range(len(cells))]
     if all(re.fullmatch(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", cell, re.IGNORECASE) for cell in cells):
-        raise ValueError(f"{where} begins with numbers ({first[:60]}), not with names of columns; type header=False")
+        way = "type header=False"
+        if cells == [str(place) for place in range(len(cells))]:
+            way = "if pandas wrote these, type frame.add_prefix('f').to_csv(...); if they are data, header=False"
+        raise ValueError(f"{where} begins with numbers ({first[:60]}), not with names of columns; {way}")
     names = [cell.strip() for cell in cells]
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise ValueError(f"{where} has two columns called {twice[0]!r}; rename one")

@@ -419,8 +419,9 @@ def describe(source: FileOrFrame, *, kind: str | None = None, **options: Any) ->
     return cast(Reading, read_comparisons(source, on_invalid="drop", **options).source)
 
 
-def kind_of(source: FileOrFrame, options: Record) -> str:
+def kind_of(source: FileOrFrame, options: Record | None = None) -> str:
     """ "comparisons" if an option is theirs alone, or columns have the usual names of a form; else "pairs"."""
+    options = {} if options is None else options
     typed = {name for name, given in options.items() if given is not None}
     if typed & {"form", "columns", "response", "scale", "rater"}:
         return "comparisons"

@@ -63,7 +63,7 @@ def _no_vectors(kinds: dict[str, str], source: str, numeric: list[str]) -> Value
     what = f"{source} has not one column of lists, nor numbered columns of numbers of one prefix (f0, f1, ...)"
     if numeric:
         return ValueError(f"{what}: {listed(kinds)}. Type which hold the vectors: columns={numeric[:8]}")
-    name = list(kinds)[-1]
+    name = list(kinds)[-1][:40]
     return ValueError(
         f"{what}: {listed(kinds)} hold text. Lists in text are read by frame[{name!r}].map(json.loads), decimal commas "
         "by pandas.read_csv(path, decimal=','), cells parted otherwise by delimiter=' '"
@@ -103,7 +103,9 @@ def open_text(where: Locator, options: TextOptions) -> FileRows:
     """Rows of a text table. Which columns are numbers, the first row tells; without a header its text names rows."""
     text = read_text(where, options)
     head = replace(text, data=b"".join(text.data.splitlines(keepends=True)[: 1 + text.header])).table()
-    seen = {name: head.column(name)[0].as_py() if head.num_rows else "" for name in text.names}
+    if not head.num_rows:
+        raise ValueError(f"{where} has a header and no rows; at least one row is needed")
+    seen = {name: head.column(name)[0].as_py() for name in text.names}
     kinds = {name: "float" if Column(name, pa.array([cell])).is_numeric else "text" for name, cell in seen.items()}
     chosen = choose(kinds, str(where.path), where.columns)
     if not text.header and kinds.get("0") == "text":
