@@ -88,8 +88,8 @@ def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgement
         roles = [table.role(role, needed=False) for role in ("left", "right", "grade")]
         if None in roles:
             raise ValueError(
-                f"{table.name} has the columns {listed(table.columns)}; call them query-id, corpus-id and score, or give "
-                "TREC's lines (query 0 row grade) the ending .txt or .qrels"
+                f"{table.name} has the columns {listed(table.columns)}; call them query-id, corpus-id and score, or "
+                "give TREC's lines (query 0 row grade) the ending .txt or .qrels"
             )
         query, row, grade = cast(list[Column], roles)
     grades = grade.numbers().astype(np.float64)

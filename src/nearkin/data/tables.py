@@ -95,8 +95,8 @@ class Table:
 
 
 def read_table(source: FileOrFrame, **text: Unpack[TextWords]) -> Table:
-    r"""Read a table: text (.csv, .tsv, .txt, .dat), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz, a
-    DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
+    r"""Read a table: text (.csv, .tsv, .txt, .dat), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz,
+    a DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
 
     The first line of text names the columns, and cells are parted by the only one of comma, semicolon, tab and bar
     that it holds. A folder of parts, a pattern or a list of files is one table, in the order of the numbers in their

@@ -38,7 +38,9 @@ PAIRS = [(a, b, apart(a, b)) for a, b, _ in shown(90)]
 FORMS: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
     "anchor, near, far": (pd.DataFrame(TRIPLETS, columns=["Ref", "winner", "loser"]), {}),
     "any names": (pd.DataFrame(TRIPLETS, columns=["p", "q", "r"]), {"columns": ["p", "q", "r"]}),
-    "in another order": (pd.DataFrame(TRIPLETS, columns=["p", "q", "r"])[["r", "p", "q"]], {"columns": ["p", "q", "r"]}),
+    "in another order": (
+        pd.DataFrame(TRIPLETS, columns=["p", "q", "r"])[["r", "p", "q"]], {"columns": ["p", "q", "r"]},
+    ),
     "i, j, l, k": (pd.DataFrame([sum(pairs, ()) for pairs in FOURS], columns=["i", "j", "l", "k"]), {}),
     "names of answers": (ANSWERS, {}),
     "typed answers": (ANSWERS.rename(columns={"choice": "most_like"}), {"form": "triplet", "response": "most_like"}),

@@ -301,17 +301,17 @@ def _on_scale(rating: Column, form: str, scale: tuple[float, float] | None) -> t
         return ratings, False
     if scale is None:
         raise ValueError(
-            f"{rating.title} holds ratings from {ratings.min():g} to {ratings.max():g}; type the scale, the rating that "
-            f"means farthest first: scale=({ratings.min():g}, {ratings.max():g}) if these are its ends and a high rating "
-            "means near"
+            f"{rating.title} holds ratings from {ratings.min():g} to {ratings.max():g}; type the scale, the rating "
+            f"that means farthest first: scale=({ratings.min():g}, {ratings.max():g}) if these are its ends and a high "
+            "rating means near"
         )
     far, near = scale
     low, high = min(far, near), max(far, near)
     outside = np.flatnonzero((ratings < low) | (ratings > high))
     if len(outside):
         raise ValueError(
-            f"{rating.title} holds {rating.shown(outside)}, outside the scale from {low:g} to {high:g}; if this means no "
-            "answer, leave these rows out"
+            f"{rating.title} holds {rating.shown(outside)}, outside the scale from {low:g} to {high:g}; if this means "
+            "no answer, leave these rows out"
         )
     return ratings, near > far
 
@@ -356,8 +356,8 @@ def _chosen(answer: Column, shown: np.ndarray, names: list[str], value: str | No
     )
     raise ValueError(
         f"{answer.title} holds {answer.shown(odd)}; an answer is the name of a shown object (here "
-        f"{listed(shown[odd[0]].astype(str))}) or of its column ({listed(names)}), or a place{typed}; leave rows without "
-        "an answer out"
+        f"{listed(shown[odd[0]].astype(str))}) or of its column ({listed(names)}), or a place{typed}; leave rows "
+        "without an answer out"
     )
 
 
