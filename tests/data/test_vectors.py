@@ -149,8 +149,8 @@ def test_vectors_that_the_names_do_not_tell_are_refused(tmp_path: Path, subtests
         "f0;f1\n1,5;2,5\n": "comma",
     }
     for text, why in refused.items():
+        (tmp_path / "a.csv").write_text(text)
         with subtests.test(text), pytest.raises(ValueError, match=why):
-            (tmp_path / "a.csv").write_text(text)
             read_vectors(tmp_path / "a.csv")
 
 
