@@ -151,7 +151,7 @@ def test_the_one_norm_follows_changes_of_the_rows(tmp_path: Path) -> None:
         index.add(own[first : first + 20])
     index.update([3], own[200:201]).remove([5])
     other = Index.empty(24, fitted("product", "one")).add(own[100:120])
-    index._next_id = index.ids = None
+    index.ids = None
     index.merge(other)
     assert index.norms.levels[0] == 1
     index.save(tmp_path / "idx")

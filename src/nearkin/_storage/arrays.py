@@ -2,7 +2,7 @@
 
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -131,6 +131,9 @@ class MappedRows:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __reduce__(self) -> tuple[Callable[[np.ndarray], np.ndarray], tuple[np.ndarray]]:
+        return np.asarray, (np.array(self[:]),)  # a pickle holds the rows, and no file
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         return self.verified(rows)[rows]

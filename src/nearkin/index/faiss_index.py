@@ -125,6 +125,18 @@ def write_faiss(index: FaissIndex, path: Path) -> None:
             raise
 
 
+def packed(index: FaissIndex) -> tuple[bool, bytes]:
+    """A FAISS index as bytes, and whether it is of bits. FAISS's own classes of bits cannot be pickled."""
+    if isinstance(index, faiss.IndexBinary):
+        return True, faiss.serialize_index_binary(index).tobytes()
+    return False, faiss.serialize_index(index).tobytes()
+
+
+def unpacked(binary: bool, content: bytes) -> FaissIndex:
+    """The index that `packed` packed."""
+    return (faiss.deserialize_index_binary if binary else faiss.deserialize_index)(np.frombuffer(content, np.uint8))
+
+
 def inverted_file(index: FaissIndex) -> faiss.IndexIVF | None:
     """The inverted file inside an index of floats, or None."""
     inner = innermost(index)

@@ -63,6 +63,11 @@ class RowIds:
     next_id: int | None = None
     order: np.ndarray | None = None
 
+    def __post_init__(self) -> None:
+        if self.ids is not None:  # what is written into them would not be checked
+            object.__setattr__(self, "ids", self.ids.view())
+            self.ids.flags.writeable = False
+
     @cached_property
     def _order(self) -> np.ndarray:
         return np.argsort(cast(np.ndarray, self.ids), kind="stable") if self.order is None else self.order

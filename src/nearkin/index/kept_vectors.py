@@ -24,6 +24,9 @@ class KeptVectors:
         self.blocks = blocks
         self.order = order
 
+    def __deepcopy__(self, memo: object) -> "KeptVectors":
+        return self  # it never changes
+
     @classmethod
     def wanted(cls, keep_vectors: bool | str, d: int, given: DTypeLike = np.float32) -> "KeptVectors | None":
         """None, or no vectors of width d yet. True keeps vectors `given` as float16 or as 8-bit integers as float16,

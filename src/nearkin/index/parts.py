@@ -4,11 +4,12 @@ scikit-learn is loaded where a quantizer is fitted: an index that is loaded and 
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import faiss
 import numpy as np
@@ -38,12 +39,14 @@ from nearkin.index.faiss_index import (
     read_faiss,
     renumber,
     same_codes,
+    unpacked,
     write_faiss,
 )
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
 
+Made = TypeVar("Made")
 KINDS = {  # kind in config.json -> the class, or the reader of several classes
     "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
     "axis quantizer": ("nearkin.quantization.axis", "AxisQuantizer"),
@@ -175,6 +178,12 @@ class Parts:
         index = self.faiss_index
         code = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.sa_code_size()
         return int(code) + (0 if self.norms is None else self.norms.n_bytes)
+
+
+def restored(made: Callable[..., Made], content: dict[str, Any]) -> Made:
+    """The index of a content whose FAISS index is `packed`."""
+    content["faiss_index"] = unpacked(*content["faiss_index"])
+    return made(**content)
 
 
 def write_parts(parts: Parts, path: StrPath, overwrite: bool) -> None:
