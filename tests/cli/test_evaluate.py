@@ -306,7 +306,7 @@ def test_relevance_of_the_answers_by_hand(judged: Path, form: str) -> None:
     assert coded["Recall@100"] == pytest.approx((gains > 0).sum(axis=1).mean() / 2)
     change = coded["change"]["NDCG@10"]
     assert change["mean"] == pytest.approx(coded["NDCG@10"] - exact["NDCG@10"])
-    assert change["low"] < change["mean"] <= change["high"] <= 0.01
+    assert change["low"] < change["mean"] <= change["high"] < 0.1  # 40 queries
     assert coded["NDCG@10"] <= rescored["NDCG@10"] <= exact["NDCG@10"]
     assert run("evaluate", judged / "idx", judged / "Q.npy", *how).stdout.count("NDCG@10") == 2
 

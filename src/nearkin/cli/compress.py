@@ -9,7 +9,7 @@ from rich.table import Table
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Fields, counted, show
+from nearkin._fields import Fields, counted, show, with_interval
 from nearkin.cli.options import File, Metric, OutFolder, Overwrite, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
 
@@ -138,7 +138,7 @@ def _for_people(record: Fields) -> dict[str, object]:
         kept = "" if share is None else f", which keeps {share:.1%} of the variance"
         shown["distortion"] = f"{show(record['distortion'])}{kept}"
     for name in (name for name in record if "-recall@" in name):
-        recall = pipeline.run.plus_minus(record[name], record["recall_interval"])
+        recall = with_interval(record[name], record["recall_interval"])
         shown[name] = f"{recall} (95 %, {record['judged_by']})"
     return shown | {"wall seconds": seconds_in_words(record["seconds"])}
 

@@ -101,7 +101,7 @@ def evaluate(
         columns, rows = pipeline.evaluate.search_rows(record["searches"])
         turned = [list(cells) for cells in zip(columns, *rows, strict=True)]  # a column per search fits the screen
         tables.append(table(f"Recall of a search for {record['k']}", turned[0], turned[1:]))
-        n = min((n for n in range(2, record["k"] + 1) if f"{n}-recall@{n}" in columns), default=1)
+        n = min((n for n in range(2, record["k"] + 1) if f"{n}-recall@{n}" in record["searches"][-1]), default=1)
         shares = [row[f"{n}-recall@{n}"] for row in record["searches"]]
         tables += [f"{row[0]}: recall@{n} = {share:.3f}" for row, share in zip(rows, shares, strict=True)]
     if "probing" in record:

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from nearkin._check import check_instance, check_label_pair, check_queries
 from nearkin._faiss import METRIC_TYPES
-from nearkin._fields import Fields, Record, StrPath, counted
-from nearkin._storage import read_config
+from nearkin._fields import Fields, Record, StrPath, counted, with_interval
+from nearkin._storage import digest, read_config
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
@@ -103,7 +103,7 @@ def evaluate_folder(
                 searches.append(_measures(index, times, search.recalls(exact, cuts, callback)))
     record: Record = {
         "index": str(folder), "vectors": len(index), "queries": len(Q), "queries_are_rows": rows is not None,
-        "k": k, "oversample": oversample, "n_probe": index.n_probe,
+        "k": k, "oversample": oversample, "n_probe": index.n_probe, "compared_by": digest(Q, exact_metric(index)),
     }  # fmt: skip
     record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
     if exact is not None:
@@ -262,12 +262,13 @@ def _cuts(k: int, known: int, oversample: int | None) -> list[tuple[int, int]]:
 
 
 def _measures(index: Index, oversample: int | None, found: Mapping[tuple[int, int], np.ndarray]) -> Record:
-    """A search and its recalls, with the 95 % interval of the last one. `bytes_per_vector` are those of the code,
+    """A search and its recalls, with their 95 % intervals. `bytes_per_vector` are those of the code,
     `bytes_kept` those of all vectors kept in the folder."""
     kept = index.kept.row_bytes * len(index) if oversample is not None and index.kept is not None else 0
     about = {"search": _kind(index, oversample), "oversample": oversample, "bytes_per_vector": index.bytes_per_vector}
-    recalls = {f"{n}-recall@{depth}": float(values.mean()) for (n, depth), values in found.items()}
-    return about | {"bytes_kept": kept} | recalls | {"interval": mean_interval([*found.values()][-1])}
+    values = {f"{n}-recall@{depth}": of for (n, depth), of in found.items()}
+    about |= {"bytes_kept": kept, "intervals": {name: mean_interval(of) for name, of in values.items()}}
+    return about | {name: float(of.mean()) for name, of in values.items()}
 
 
 def _kind(index: Index, oversample: int | None) -> str:
@@ -278,16 +279,16 @@ def _kind(index: Index, oversample: int | None) -> str:
 
 
 def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequence[object]]]:
-    """Columns and rows of a table of the measured searches, each with its size, and half of the last one's interval."""
+    """Columns and rows of a table of the measured searches, with their sizes and the interval of the last recall."""
     measures = [name for name in searches[-1] if "recall@" in name]
     rows = []
     for row in searches:
         name = row["search"] if row["oversample"] is None else f"{row['search']}, {row['oversample']} × k"
         kept = f" + {row['bytes_kept'] / 1e6:.3g} MB of vectors" if row["bytes_kept"] else ""
         size = f"{counted(row['bytes_per_vector'], 'byte')}{kept}"
-        low, high = row.get("interval") or (None, None)
-        rows.append([name, size, *(row[m] for m in measures), None if low is None else (high - low) / 2 or None])
-    return ["search", "needs", *measures, "± (95 %)"], rows
+        last = with_interval(row[measures[-1]], row.get("intervals", {}).get(measures[-1]))
+        rows.append([name, size, *(row[m] for m in measures[:-1]), last])
+    return ["search", "needs", *measures[:-1], f"{measures[-1]} (95 % interval)"], rows
 
 
 def judge_by_label(

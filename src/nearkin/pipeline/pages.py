@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from nearkin._fields import Fields, Record, StrPath, counted, show
+from nearkin._fields import Fields, Record, StrPath, counted, show, with_interval
 from nearkin._storage import adding, one_version, read_config
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
@@ -18,7 +18,7 @@ from nearkin.pipeline.demo import METHODS, N_QUERIES, RECALL, SHOWN, K, digits, 
 from nearkin.pipeline.evaluate import search_rows
 from nearkin.pipeline.inputs import LEFT, MAP, side_names
 from nearkin.pipeline.pairs import differences_in_words, held_out_in_words
-from nearkin.pipeline.run import EVALUATION, REPORT, RUN, bytes_on_disk, plus_minus, read_record, times
+from nearkin.pipeline.run import EVALUATION, REPORT, RUN, bytes_on_disk, read_record, times
 from nearkin.pipeline.sweep import Sweep
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
 from nearkin.plots.style import SERIES, for_page, legend
@@ -236,7 +236,7 @@ PAGES: dict[str, Callable[[Path, Record], Page]] = {  # kind of a folder -> the 
 
 def comparison_page(folders: Sequence[StrPath]) -> Page:
     """Several indexes: sizes and recall, a row for each measured search."""
-    rows, measured = list[list[object]](), list[tuple[float, list[float], int, int]]()
+    rows, measured, setups = list[list[object]](), list[tuple[float, list[float]]](), set[object]()
     for folder in map(Path, folders):
         if read_config(folder)["kind"] != "index":
             raise ValueError(f"{folder} is no index; several folders in one report must be indexes")
@@ -245,27 +245,26 @@ def comparison_page(folders: Sequence[StrPath]) -> Page:
             raise ValueError(f"{folder} has not been evaluated; run nearkin evaluate {folder} QUERIES first")
         k = found["k"]
         for search, cells in zip(found["searches"], search_rows(found["searches"])[1], strict=True):
-            recall = [value for name, value in search.items() if "recall@" in name][-1]
-            interval = search.get("interval") or [recall, recall]
+            measure = [name for name in found["searches"][-1] if "recall@" in name][-1]
             rows.append([
-                folder.resolve().name, plus_minus(recall, interval), *cells[:2], str(run.get("method", "-")), k,
+                folder.resolve().name, cells[-1], *cells[:2], str(run.get("method", "-")), k,
                 found.get("n_probe"),
             ])  # fmt: skip
-            measured.append((recall, interval, found["queries"], k))
-    columns = ["index", "k-recall@k (95 %)", "search", "needs", "method", "k", "n_probe"]
+            measured.append((search[measure], search.get("intervals", {}).get(measure) or [search[measure]] * 2))
+            setups.add((measure, found["queries"], found.get("compared_by"), found["vectors"]))
+    columns = ["index", "k-recall@k (95 % interval)", "search", "needs", "method", "k", "n_probe"]
     lead = "All of one search for k: k-recall@k is the share of the k nearest that it finds."
     page = Page(title=f"{len(folders)} indexes side by side", made_by="nearkin report")
-    body = paragraph(_highest(rows, measured)) + table(columns, rows)
+    unequal = "The indexes were evaluated with other queries, vectors, k or metric: their recalls do not compare."
+    body = paragraph(_highest(rows, measured) if len(setups) == 1 else unequal) + table(columns, rows)
     return page.add(Section("Results", body, lead))
 
 
-def _highest(rows: Sequence[Sequence[object]], measured: Sequence[tuple[float, Sequence[float], int, int]]) -> str:
+def _highest(rows: Sequence[Sequence[object]], measured: Sequence[tuple[float, Sequence[float]]]) -> str:
     """The search of the highest recall in words, and those that are level with it."""
-    if len({(queries, k) for _, _, queries, k in measured}) > 1:
-        return "The indexes were evaluated with other queries or another k: their recalls do not compare."
     best = max(range(len(rows)), key=lambda number: measured[number][0])
     low, name = measured[best][1][0], [f"{row[0]}, {row[2]}" for row in rows]
-    level = [name[n] for n, (_, interval, *_) in enumerate(measured) if n != best and interval[1] >= low]
+    level = [name[n] for n, (_, interval) in enumerate(measured) if n != best and interval[1] >= low]
     tie = f"Ties with it, as 95 % intervals overlap: {'; '.join(level)}." if level else "No other is level with it."
     return f"Highest recall: {name[best]}, {rows[best][1]}, with {rows[best][3]}. {tie}"
 
@@ -308,7 +307,7 @@ def _comparison(run: Fields) -> Section | None:
 
 def _answers(record: Fields | None, run: Fields) -> Section:
     if record is None:
-        recalls = {name: plus_minus(run[name], run.get("recall_interval")) for name in run if "-recall@" in name}
+        recalls = {name: with_interval(run[name], run.get("recall_interval")) for name in run if "-recall@" in name}
         tiles = facts({f"{name}, without rescoring": text for name, text in recalls.items()}) if recalls else ""
         by = f" nearkin compress measured this by {run['judged_by']}." if recalls else ""
         return Section("Results", tiles, f"Not evaluated yet: nearkin evaluate adds queries, and mAP by label.{by}")
@@ -317,17 +316,14 @@ def _answers(record: Fields | None, run: Fields) -> Section:
     options = [f"{name} = {record[name]}" for name in ("k", "oversample", "n_probe") if record.get(name) is not None]
     lead = (
         f"{record['queries']:,} {queries}, one search with {', '.join(options)}. 1-recall@k: how often the nearest "
-        "neighbour is among the first k found; k-recall@k: the share of the k nearest that is; ± is half of its 95 % "
+        "neighbour is among the first k found; k-recall@k: the share of the k nearest that is, with its 95 % "
         "interval over the queries."
     )
     measures = [[name, value] for name, value in record.items() if name[:3] in ("mAP", "pre")]
     body = table(["measure", "value"], measures, formats={1: ".3f"}) if measures else ""
     if "searches" in record:
         columns, rows = search_rows(record["searches"])
-        tiles = facts({
-            f"{columns[-2]}, {row[0]}": plus_minus(found[columns[-2]], found.get("interval"))
-            for row, found in zip(rows, record["searches"], strict=True)
-        })  # fmt: skip
+        tiles = facts({f"{columns[-1]}, {row[0]}": row[-1] for row in rows})
         body = tiles + table(columns, rows, formats=dict.fromkeys(range(2, len(columns)), ".3f")) + body
     return Section("Results", body, lead)
 

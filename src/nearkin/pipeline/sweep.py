@@ -29,7 +29,7 @@ from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
 from nearkin.metrics.neighbours import ExactNeighbours, drawn_order
 from nearkin.metrics.retrieval import NDCG, graded_values
-from nearkin.metrics.trial import Trial, mean_interval
+from nearkin.metrics.trial import Trial, paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import Relevance, exact_neighbors
 from nearkin.pipeline.methods import CodeSize, choose_metric, find_method, sizes_tried
@@ -42,7 +42,6 @@ MAX_ROWS = 200_000  # most rows; more are sampled
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
 CENTROIDS = 256  # centroids of a learned code; each needs at least one row
 OVERSAMPLES = (1, 2, 4, 8, 16)  # with more, fetching exact vectors costs more than a longer code
-CONFIDENCE = 0.975  # probability that the recall of unseen queries is above `low`
 FINE = 1.05  # the search ends when the next shorter trained code is shorter by less than this factor
 _SHIFTED = 0.1  # squared distance of the mean query from the mean row, as a share of the variance, of another kind
 _TIMED = 256  # queries whose searches are timed, at most
@@ -81,7 +80,7 @@ class Search:
 
     @property
     def low(self) -> float:
-        """The recall that similar queries exceed with `CONFIDENCE`."""
+        """The recall that similar queries exceed with 97.5 % confidence."""
         return lower_bound(self.recall)
 
     @property
@@ -112,10 +111,8 @@ Searches: TypeAlias = dict[int, Search]
 
 
 def lower_bound(values: np.ndarray) -> float:
-    """One-sided lower bound of a mean in [0, 1], at `CONFIDENCE`: t interval; Clopper-Pearson for equal values."""
-    if np.ptp(values) == 0:
-        return float(values[0]) * (1 - CONFIDENCE) ** (1 / len(values))
-    return max(0.0, mean_interval(values)[0])
+    """Lower bound of the mean of shares with 97.5 % confidence; those of exact search are 1."""
+    return max(0.0, 1 + paired_difference(values, np.ones(len(values))).low)
 
 
 def choose(trials: Sequence[Searches], target: float, *, rescored: bool = False, rate: float = 0.0) -> Search | None:
