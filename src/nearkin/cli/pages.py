@@ -169,7 +169,8 @@ def ask(
     - finish: After --goal answers, a completion code to show or an address to go to; {NAME} in it is a parameter.
     + study: Language of the page, de, en, es, fr or zh, or a TOML file: title, instructions, consent, fields to fill
       in, any text of the page, and rules (practice, breaks, least time, most answers, share of random questions).
-    - catch: Questions with a known answer: columns anchor, near, far (names of items).
+    - catch: Questions with a known answer: columns anchor, near, far (names of items). Each rater gets three of them,
+      or the rule n_catch, at random places.
     + resume: Continue with the answers in --out.
     """
     page = load("ask")

@@ -8,7 +8,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from shutil import make_archive
@@ -85,8 +85,8 @@ def votes(survey: Survey) -> Record:
 
 
 def _rater_row(survey: Survey, rater: Rater, votes: Mapping[Shown, Mapping[str, Question]]) -> Record:
-    """Counts of a rater. consistent: the share of repeated questions answered the same; catch: of catch questions
-    answered right; agree: of other raters' votes on the same questions that are the same."""
+    """Counts of a rater. consistent: the share of repeated questions answered the same; catch: of the `n_catch` catch
+    questions answered right; agree: of other raters' votes on the same questions that are the same."""
     form, answers = survey.form, survey.answers_of(rater)
     given = [q for q in answers if q.choice != -1]
     repeats = [(q, survey.questions[q.of]) for q in given if q.of is not None]
@@ -97,6 +97,7 @@ def _rater_row(survey: Survey, rater: Rater, votes: Mapping[Shown, Mapping[str, 
         "cannot_say": _share([q.choice == -1 for q in answers]),
         "seconds": median([q.seconds for q in answers] or [0.0]),
         "consistent": _share([form.answer(q) == form.answer(old) for q, old in repeats]),
+        "n_catch": sum(q.reason == "catch" for q in answers),
         "catch": _share([survey.is_right(q) for q in given if q.reason == "catch"]),
         "agree": _share([form.answer(q) == form.answer(vote) for q, vote in others]),
         "left_out": survey.left_out(rater),
@@ -116,7 +117,10 @@ def results_zip(survey: Survey) -> bytes:
         for name, counts in (("answers.csv", True), ("left_out.csv", False)):
             AnswerTable(root / name, survey.items, survey.form, survey.raters).rewrite(survey.answered(counts))
         given = (rater for rater in survey.raters.values() if rater.answered)
-        raters = [row | r.parameters | r.fields | row for row, r in zip(told["raters"], given, strict=True)]
+        raters = [
+            row | r.parameters | r.fields | row | {"consent": r.consent, "consent_time": r.consent_time}
+            for row, r in zip(told["raters"], given, strict=True)
+        ]
         with (root / "raters.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(dict.fromkeys(name for row in raters for name in row)))
             writer.writeheader()
@@ -187,7 +191,7 @@ def _is_field(one: object) -> bool:
     return isinstance(one, dict) and "name" in one and all(isinstance(v, _FIELD.get(k, ())) for k, v in one.items())
 
 
-RULES = ("practice", "min_seconds", "max_answers", "max_wrong", "random_share", "active")  # of `Plan`
+RULES = ("practice", "min_seconds", "max_answers", "n_catch", "max_wrong", "random_share", "active")  # of `Plan`
 _OF_TEXTS = ("break_every",)  # a rule of `Texts`
 
 
@@ -256,7 +260,7 @@ def joined(survey: Survey, words: Mapping[str, str], body: Record) -> Rater:
         raise ValueError(words["full"])
     if words["consent"] and body.get("agreed") is not True:
         raise ValueError(words["tick"])
-    return survey.join(name, given, filled, key=key)
+    return survey.join(name, given, filled, key=key, consent=words["consent"])
 
 
 def ask_app(survey: Survey, texts: Texts | None = None, host: str = serving.LOCAL) -> Starlette:
@@ -318,13 +322,14 @@ def collect(
     Once the page is there, `announce` is called with the same and the links, which are secrets and stay the same when a
     survey is resumed. FileExistsError if `out` or its journal exists and `resume` is False.
     """
-    out = Path(out)
+    out, texts, plan = Path(out), texts or Texts(), plan or Plan()
+    plan = replace(plan, goal=plan.goal or texts.goal)
     old = [path for path in (out, journal_path(out)) if path.exists()]
     if old and not resume:
         raise FileExistsError(f"{old[0]} exists; --resume goes on with it, or give another --out")
     with (
         serving.listening(host, port) as at,
-        closing(Survey(items, plan or Plan(), out)) as survey,
+        closing(Survey(items, plan, out)) as survey,
         serving.until_stopped(),
     ):
         page, results = (f"http://{host}:{at.getsockname()[1]}/{token}" for token in survey.tokens)
