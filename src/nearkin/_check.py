@@ -6,7 +6,7 @@ A `random_state` becomes a NumPy or a torch generator here; no global state is r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from copy import copy
 from itertools import chain
 from numbers import Integral, Real
@@ -296,16 +296,43 @@ def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
         return (tensor.dequantize() if tensor.is_quantized else tensor.float()).numpy()
 
 
+MAX_TEXT = 1_000  # characters of an id or a label: in an array of strings every one takes the room of the longest
+
+
+def check_lengths(cells: Collection[object], name: str) -> None:
+    """ValueError for a text of more than `MAX_TEXT` characters among these, or in lists among these."""
+    kinds = set(map(type, cells))
+    if any(issubclass(kind, str | bytes) for kind in kinds):
+        for place, cell in enumerate(cells):
+            if isinstance(cell, str | bytes) and len(cell) > MAX_TEXT:
+                raise too_long(f"{name} has in entry {place}", cell)
+    for row in cells if any(issubclass(kind, list | tuple) for kind in kinds) else ():
+        check_lengths(row if isinstance(row, list | tuple) else (), name)
+
+
+def too_long(start: str, text: str | bytes) -> ValueError:
+    """The error, which begins with `start`, for a text that is too long for an id or a label."""
+    return ValueError(
+        f"{start} a text of {len(text):,} characters, {text[:20]!r}...; an id or a label has at most {MAX_TEXT:,}: is "
+        "it the content? Give a short name"
+    )
+
+
 def as_array(values: ArrayLike, name: str, way: str = "give every row as many entries") -> np.ndarray:
     """As an array, also of a tensor; text among numbers stays an array of objects. TypeError if it is sparse;
-    ValueError for masked entries, and for lists of different lengths, which names the `way` out."""
+    ValueError for masked entries, for text of more than `MAX_TEXT` characters, and for lists of different lengths,
+    which names the `way` out."""
     if hasattr(values, "toarray") and not isinstance(values, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(values).__name__}); it must be a dense array, pass {name}.toarray()")
     values = from_tensor(values, name)
+    if isinstance(values, list | tuple):
+        check_lengths(values, name)
     try:
         found = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} has rows of different lengths; {way}") from error
+    if found.dtype.kind in "OT" or (found.dtype.kind in "US" and found.itemsize > MAX_TEXT):
+        check_lengths(found.ravel().tolist(), name)
     if found.dtype.kind == "U" and isinstance(values, list | tuple):  # NumPy makes text of numbers among text
         cells = np.array(values, dtype=object)
         return found if all(isinstance(cell, str) for cell in cells.flat) else cells

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from safetensors.numpy import load, save
 
+from nearkin._check import as_array
 from nearkin._fields import StrPath
 from nearkin._storage.folders import one_version, read_config
 from nearkin._storage.manifest import BLOCK, MANIFEST, Manifest, is_verifying, open_file, read_manifest, regular_file
@@ -61,7 +62,7 @@ def unpack_ids(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
         return arrays[f"{name}_ids"]
     text, ends = arrays[f"{name}_ids_text"].tobytes(), arrays[f"{name}_ids_ends"]
     starts = np.concatenate([[0], ends])[:-1]
-    return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], dtype=str)
+    return as_array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], f"{name}_ids").astype(str)
 
 
 def digest(*parts: object) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from nearkin._check import MAX_TEXT, too_long
 from nearkin._fields import Extra, counted
 from nearkin._pairs import Coded, check_exact, coded
 from nearkin._types import Chosen
@@ -163,10 +164,24 @@ class Column:
         self._complete("ids", self.unrounded().gaps())
         return self._typed
 
+    def short(self) -> "Column":
+        """The column itself; ValueError for text that is too long for ids and labels."""
+        if self.is_text:
+            codes, names = self._texts
+            long = compute.greater(compute.utf8_length(names), MAX_TEXT)
+            if (place := compute.index(long, True).as_py()) >= 0:
+                row = place if isinstance(codes, slice) else int((codes == place).argmax())
+                raise too_long(f"{self._title} has in row {row}", names[place].as_py())
+        return self
+
+    def texts(self) -> np.ndarray:
+        """All cells (n,) as strings of one width."""
+        return self.short().values.astype(str)
+
     def unrounded(self) -> "Column":
-        """The column itself; ValueError where one of its ids, all of them numbers, is in scientific notation without
-        all digits, as spreadsheets and R write long ones: different ids are one there. "1e5" is a name."""
-        if not self.is_text or not len(self) or not is_number(str(self.cell(0))):
+        """The column itself, `short`; ValueError where one of its ids, all of them numbers, is in scientific notation
+        without all digits, as spreadsheets and R write long ones: different ids are one there. "1e5" is a name."""
+        if not self.short().is_text or not len(self) or not is_number(str(self.cell(0))):
             return self
         codes, names = self._texts
         if not compute.any(compute.match_substring_regex(names, r"\d[eE]")).as_py():

@@ -8,10 +8,10 @@ from typing import Unpack, cast
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._check import check_finite, check_labels
+from nearkin._check import check_finite, check_labels, check_lengths
 from nearkin._fields import FileOrFrame, Record, StrPath, counted
 from nearkin._pairs import Features, check_exact
-from nearkin.data.column import Column, as_64_bits, is_number, list_cells, text_column
+from nearkin.data.column import Column, as_64_bits, as_text, is_number, list_cells, text_column
 from nearkin.data.files import FRAMES, TEXT, Locator, TextWords, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import read_array
@@ -117,13 +117,16 @@ def _qrels(table: Table) -> list[Column]:
     return [columns[0], *columns[-2:]]
 
 
-def read_column(path: StrPath, n: int | None = None, *, several: bool = False, **text: Unpack[TextWords]) -> np.ndarray:
+def read_column(
+    path: StrPath, n: int | None = None, *, several: bool = False, long: bool = False, **text: Unpack[TextWords]
+) -> np.ndarray:
     """Read one value a row, (n,) int64 or strings: labels or ids from .npy, .npz or a table.
 
     A table of several columns needs the name of one: `file.csv:column`. Where `n` values are
     wanted and a text file has one more, its first line is the column's name. Raises ValueError for several columns of
-    which none is named, and for numbers that are not whole. `several`: columns (n, c) of 0 and 1 are read too, as the
-    labels of each row. `text` is as in `nearkin.data.open_vectors`.
+    which none is named, for numbers that are not whole, and for text of more than 1,000 characters. `several`: columns
+    (n, c) of 0 and 1 are read too, as the labels of each row. `long`: text has any length, in an array of
+    objects. `text` is as in `nearkin.data.open_vectors`.
     """
     where = locate(path).reading(**text)
     arrays, frames = (".npy", ".npz"), (".parquet", *FRAMES)
@@ -139,6 +142,8 @@ def read_column(path: StrPath, n: int | None = None, *, several: bool = False, *
         return check_labels(array, str(where), len(array))
     if array.ndim != 1 or not len(array):
         raise ValueError(f"{where} has shape {array.shape}; it must be (n,), one value a row")
+    if long and array.dtype.kind in "OU":
+        return as_text(list(map(str, array.tolist())))
     found = _whole_or_text(array, where)
     if several and found.dtype.kind == "U" and any(mark in cell for cell in found.tolist() for mark in ";|"):
         return _sets(found.tolist())
@@ -186,6 +191,7 @@ def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
     if array.dtype.kind in "USO":
         if odd := {type(value).__name__ for value in array.flat} - {"str", "str_", "bytes", "bytes_"}:
             raise ValueError(f"{where} holds values of type {', '.join(sorted(odd))}; give one number or text a row")
+        check_lengths(array.ravel().tolist(), str(where))
         cells = array.ravel().astype(str).astype(object)
         found = Column("", cells, str(where)).as_ids()
         Column("", cells[1:], str(where)).unrounded()  # the first may be a name

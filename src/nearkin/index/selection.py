@@ -9,6 +9,7 @@ from typing import Self, TypeAlias, cast
 
 import numpy as np
 
+from nearkin._check import as_array
 from nearkin._fields import counted
 from nearkin._pairs import unordered
 from nearkin._types import ArrayLike
@@ -141,7 +142,7 @@ def _sets(rows: RowIds, given: Rows, q: int, name: str) -> list[np.ndarray]:
 def _positions(rows: RowIds, given: ArrayLike, name: str) -> np.ndarray:
     """Sorted positions (m,) of the rows that a mask (n,) or ids name; ValueError for an unknown id."""
     given = unordered(given)
-    values = np.asarray(given)
+    values = as_array(given, name)
     if values.dtype.kind != "b":
         ids = np.unique(check_ids(given)) if values.size else values
         if len(ids) < 3 <= values.size == rows.n and set(ids.tolist()) <= {0, 1}:

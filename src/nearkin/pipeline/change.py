@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 import nearkin as nk
-from nearkin._check import check_integer
+from nearkin._check import as_array, check_integer
 from nearkin._fields import StrPath, counted
 from nearkin._storage import (
     MANIFEST,
@@ -67,7 +67,7 @@ def change_rows(
             if how == "add":
                 index.add(X, ids=ids, callback=callback)
             elif how == "upsert":
-                index.upsert(X, np.asarray(ids), callback=callback)
+                index.upsert(X, ids, callback=callback)
             elif how == "update":
                 index.update(as_own(ids, index.ids), X, callback=callback)
             else:
@@ -96,7 +96,7 @@ def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | 
 
 def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
     """Ids in the type of the index's ids `own`; numbers may be given as text."""
-    given = np.asarray(ids)
+    given = as_array(ids, "ids")
     if given.dtype.kind == "U" and (own is None or own.dtype.kind != "U"):
         wrong = [text for text in given.tolist() if not text.lstrip("-").isdecimal()]
         if wrong:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import nearkin as nk
-from nearkin._check import check_choice
+from nearkin._check import as_array, check_choice
 from nearkin._fields import StrPath, counted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin._types import ArrayLike, Record
@@ -251,7 +251,7 @@ def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | N
     With `unknown` that skips, those that are not among the ids are left out. Ids typed where the terminal is not UTF-8
     are read as UTF-8.
     """
-    if (typed := np.asarray(wanted)).dtype.kind == "U":
+    if (typed := as_array(wanted, name)).dtype.kind == "U":
         wanted = [os.fsencode(cell).decode("utf-8", "replace") if _undecoded(cell) else cell for cell in typed.tolist()]
     places = places_of(wanted, ids)
     missing = np.asarray(wanted)[places < 0]
@@ -276,7 +276,7 @@ def _undecoded(cell: str) -> bool:
 
 def places_of(wanted: ArrayLike, ids: np.ndarray) -> np.ndarray:
     """Positions (m,) of `wanted` among ids, compared as text; -1 for an unknown one."""
-    return RowIds(ids.astype(str), len(ids)).positions(np.asarray(wanted).astype(str))
+    return RowIds(ids.astype(str), len(ids)).positions(as_array(wanted, "ids").astype(str))
 
 
 def ids_of_rows(path: StrPath) -> np.ndarray | None:
@@ -287,7 +287,7 @@ def ids_of_rows(path: StrPath) -> np.ndarray | None:
         return None
     columns = read_table(where.path).columns.values()
     named = [column for column in columns if column.name != where.key and names_rows(column.name)]
-    return named[0].values.astype(str) if len(named) == 1 and len(named[0].distinct) == len(named[0]) else None
+    return named[0].texts() if len(named) == 1 and len(named[0].distinct) == len(named[0]) else None
 
 
 def pairs_behind(index: StrPath) -> str | None:

@@ -150,7 +150,7 @@ def _without_answer(roles: Roles, missing: str, source: str) -> np.ndarray:
             f"missing is {missing!r}; it must be 'raise', 'drop' or answers that {source} holds, as '9,99'"
         )
     if column is not None:
-        named = np.any([texts == objects.values.astype(str) for objects in roles.objects], axis=0)
+        named = np.any([texts == objects.texts() for objects in roles.objects], axis=0)
         gone |= column.gaps() | (np.isin(texts, [*_NO_ANSWER, *more]) & ~named)
     return gone
 
@@ -182,7 +182,7 @@ def _complete(table: Table, roles: Roles, gone: np.ndarray, missing: str) -> Tab
         raise ValueError(f"{table.name}: {many} without an answer or an object ({_listed(rows)}){way}")
     whose = ""
     if roles.annotator is not None:
-        names, counts = np.unique(roles.annotator.values[gone].astype(str), return_counts=True)
+        names, counts = np.unique(roles.annotator.texts()[gone], return_counts=True)
         whose = f" ({', '.join(f'{name} {count}' for name, count in zip(names, counts, strict=True))})"
     columns = {name: column.take(~gone).retyped() for name, column in table.columns.items()}
     notes = (*table.notes, f"{counted(len(rows), 'row')} without an answer{whose}")
@@ -322,10 +322,10 @@ def comparisons_from_array(
             f"comparisons has the index {largest:,}; an embedding has a row for each index from 0. For ids, use "
             "nearkin.data.comparisons_from_names(rows)"
         )
-    names = np.arange(largest + 1) if objects is None else np.asarray(objects)
+    names = np.arange(largest + 1) if objects is None else _check.as_array(cast("ArrayLike", objects), "objects")
     n_rows = len(rows)
     if responses is not None:
-        rows = orient(rows, np.asarray(responses))
+        rows = orient(rows, _check.as_array(responses, "responses"))
     rows, source = expand_form(rows, form)
     bad = invalid_rows(rows)
     if bad.any() and on_invalid == "raise":
@@ -338,7 +338,7 @@ def comparisons_from_array(
         if column is not None and np.shape(column) != (n_rows,):
             raise ValueError(f"{name} has shape {np.shape(column)}; it must be {(n_rows,)}, a value for each row")
         if column is not None:
-            columns[name] = np.asarray(column)[keep]
+            columns[name] = _check.as_array(column, name)[keep]
     return Comparisons(rows[~bad], names, n_dropped=int(bad.sum()), **columns)
 
 
@@ -350,7 +350,9 @@ def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
     """
     if not isinstance(comparisons, Comparisons):
         comparisons = comparisons_from_array(comparisons)
-    return comparisons if y is None else replace(comparisons, indices=orient(comparisons.indices, np.asarray(y), "y"))
+    if y is None:
+        return comparisons
+    return replace(comparisons, indices=orient(comparisons.indices, _check.as_array(cast("ArrayLike", y), "y"), "y"))
 
 
 Ways = Mapping[str, np.ndarray]
@@ -395,7 +397,7 @@ def _texts(column: Column) -> np.ndarray:
 
 
 def _distinct(column: Column) -> np.ndarray:
-    cells = [re.sub(r"^\+(\d)", r"\1", str(cell)) for cell in column.distinct.tolist()]
+    cells = [re.sub(r"^\+(\d)", r"\1", str(cell)) for cell in column.short().distinct.tolist()]
     return np.array([whole_float(cell) or cell for cell in cells])
 
 
@@ -429,7 +431,7 @@ def _chosen(texts: np.ndarray, *names: Iterable[str]) -> np.ndarray:
 def _named(column: Column, texts: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """The place (m,) of the object of each row that the response names, or -1."""
     names = rows.astype(str)
-    marks = (names == texts[:, None]) | (names == column.values.astype(str)[:, None])
+    marks = (names == texts[:, None]) | (names == column.texts()[:, None])
     return np.where(marks.any(axis=1), marks.argmax(axis=1), -1)
 
 

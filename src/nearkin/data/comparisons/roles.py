@@ -126,7 +126,7 @@ def _check_objects(table: Table, objects: list[Column]) -> None:
             )
     if len(objects[0]) < _SHARED_ROWS:
         return
-    *others, last = (column.values.astype(str) for column in objects)
+    *others, last = (column.texts() for column in objects)
     same = [last == other for other in others]
     if len(objects) == 4 and np.any(same, axis=0).all() and not any(each.all() for each in same):
         name = objects[-1].name

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
-from nearkin._check import draw_seed, numpy_generator
+from nearkin._check import as_array, draw_seed, numpy_generator
 from nearkin._distributed import current
 from nearkin._fields import StrPath, counted
 from nearkin._storage import check_target, one_version, read_arrays, read_config, replacing, saving_folder, write_arrays
@@ -61,7 +61,7 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
     config = read_config(path, KIND)
     arrays = read_arrays(path / "embedding.safetensors")
     shape, weights = arrays["embedding"].shape, config.get("rater_reliability")
-    objects = np.asarray(json.loads((path / "objects.json").read_text(encoding="utf-8")))
+    objects = as_array(json.loads((path / "objects.json").read_text(encoding="utf-8")), "objects")
     if shape != (len(objects), config["n_components"]) or not np.isfinite(arrays["embedding"]).all():
         needed = len(objects), config["n_components"]
         raise ValueError(f"{path}: embedding has shape {shape}; it must be {needed}, all numbers finite; it is damaged")

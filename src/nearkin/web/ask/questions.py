@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from nearkin import OrdinalEmbedding
+from nearkin._check import check_lengths
 from nearkin._fields import counted
 from nearkin.data import read_table
 from nearkin.pipeline import inputs
@@ -42,6 +43,9 @@ class Items:
     def __post_init__(self) -> None:
         if len(self.ids) < 3:
             raise ValueError(f"there are {counted(len(self.ids), 'item')}; at least 3 are needed to compare")
+        check_lengths(self.ids, "items")
+        if odd := [name for name in self.ids if "\0" in name]:
+            raise ValueError(f"the name {odd[0]!r} holds a NUL character, which no table of answers holds; rename it")
         name, count = Counter(self.ids).most_common(1)[0]
         if count > 1:
             raise ValueError(f"items repeat the name {name!r}; give each its own name")

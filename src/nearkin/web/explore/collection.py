@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 from PIL import Image
 
-from nearkin._check import check_integer
+from nearkin._check import as_array, check_integer
 from nearkin._fields import counted
 from nearkin._types import Record
 from nearkin.data import open_array, read_column, read_table, read_vectors
@@ -56,11 +56,16 @@ class Pictures:
         return buffer.getvalue()
 
 
+def as_words(values: Iterable[object]) -> np.ndarray:
+    """Values (n,) as text of any length: objects, of which none takes the room of the longest."""
+    return np.array([*map(str, values)], dtype=object)
+
+
 def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str) -> dict[str, np.ndarray]:
     """Columns (n,) of texts by their names: one in the order of the vectors, called `role`, or with `ids_column` those
     of a table whose vectors are found by that column, "" where one is missing. ValueError if it does not fit."""
     if ids_column is None:
-        values = read_column(path).astype(str)
+        values = as_words(read_column(path, long=True))
         if len(values) != len(ids):
             raise ValueError(
                 f"{path} has {counted(len(values), 'value')} and the index {counted(len(ids), 'vector')}; give one for "
@@ -68,10 +73,10 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
             )
         return {role: values}
     table = read_table(path, header=True)
-    found = inputs.places_of(np.array(ids), table.column(ids_column, "ids_column").values)
+    found = inputs.places_of(as_array(ids, "ids"), table.column(ids_column, "ids_column").values)
     if (found < 0).all():
         raise ValueError(f"no id of {path} ({ids_column}) is in the index, whose ids are such as {ids[0]!r}")
-    others = {name: np.array([*map(str, c.values.tolist())]) for name, c in table.columns.items() if name != ids_column}
+    others = {name: as_words(c.values) for name, c in table.columns.items() if name != ids_column}
     columns = {name: np.where(found < 0, "", values[found]) for name, values in others.items()}
     return columns if len(columns) > 1 else dict(zip([role], columns.values(), strict=False))
 
@@ -198,7 +203,7 @@ class Collection:
             return []
         names = np.char.lower(self.ids)
         hits = [names == text, np.char.startswith(names, text), np.char.find(names, text) >= 0]
-        hits += [np.char.find(np.char.lower(column), text) >= 0 for column in self.texts.values()]
+        hits += [np.array([text in cell.lower() for cell in column.tolist()], bool) for column in self.texts.values()]
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
 
     def answers(self, Q: np.ndarray, seen: Sequence[frozenset[int]] = ()) -> list[Answer]:

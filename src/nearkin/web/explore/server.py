@@ -29,7 +29,7 @@ from nearkin._types import Record
 from nearkin.index import Index
 from nearkin.pipeline import inputs
 from nearkin.web import serving
-from nearkin.web.explore.collection import Answer, Collection, Pictures, collect_rows
+from nearkin.web.explore.collection import Answer, Collection, Pictures, as_words, collect_rows
 
 MOST = 100_000  # rows on a map; more are sampled at random
 SAMPLE = 3_000  # rows that t-SNE lays out, in half a minute on two cores, and that give the principal axes
@@ -358,7 +358,7 @@ def explore(
                 "for each"
             )
     known = {"label": labels, "text": texts, **(columns or {})}
-    texts_of = {name: np.asarray(values).astype(str) for name, values in known.items() if values is not None}
+    texts_of = {name: as_words(values) for name, values in known.items() if values is not None}
     pictures = None if images is None else Pictures(np.asarray(images))
     rows = None if vectors is None else np.ascontiguousarray(vectors, np.float32)
     collection = collect_rows(index, rows, texts_of, pictures, other=compare, k=k)
