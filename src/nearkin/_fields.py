@@ -59,3 +59,13 @@ def show(value: object, form: str = ".4g") -> str:
 def is_text(cell: object) -> bool:
     """Whether a cell of a table is aligned as text: it has other characters than numbers have."""
     return isinstance(cell, str) and not set(cell) <= set("0123456789.,+-–×%")
+
+
+def shortened(message: str, most: int = 500) -> str:
+    """A message without its middle if it has more than `most` characters: it may quote foreign text of any length.
+
+    >>> shortened("column " + "x" * 600 + " holds no numbers", 60)
+    'column xxxxxxxxxxxxxxxxxxxxxxxx ... xxxxxxxx holds no numbers'
+    """
+    half = most // 2 - 5
+    return message if len(message) <= most else f"{message[: half + most // 10]} ... {message[-half + most // 10 :]}"

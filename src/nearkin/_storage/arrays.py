@@ -15,7 +15,16 @@ from safetensors.numpy import load, save
 from nearkin._check import as_array
 from nearkin._fields import StrPath
 from nearkin._storage.folders import one_version, read_config
-from nearkin._storage.manifest import BLOCK, MANIFEST, Manifest, is_verifying, open_file, read_manifest, regular_file
+from nearkin._storage.manifest import (
+    BLOCK,
+    MANIFEST,
+    Manifest,
+    is_of_system,
+    is_verifying,
+    open_file,
+    read_manifest,
+    regular_file,
+)
 from nearkin._types import Record
 
 
@@ -118,6 +127,8 @@ class MappedRows:
                 warnings.simplefilter("error", UserWarning)  # a header as of Python 2: no file of ours
                 self._rows = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
         except Exception as error:  # the header is Python source, and may raise what its parser raises
+            if is_of_system(error):
+                raise
             raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
         self._path, self.shape, self.dtype = path, self._rows.shape, self._rows.dtype
         self._manifest = read_manifest(path.parent) if is_verifying() else None

@@ -11,11 +11,12 @@ import scipy.sparse as sp
 from nearkin._check import check_finite, check_labels, check_lengths
 from nearkin._fields import FileOrFrame, Record, StrPath, counted
 from nearkin._pairs import Features, check_exact
-from nearkin.data.column import Column, as_64_bits, as_text, is_number, list_cells, text_column
-from nearkin.data.files import FRAMES, TEXT, Locator, TextWords, locate, reading, unknown_ending
+from nearkin.data.column import Column, as_64_bits, as_text, is_number, text_column
+from nearkin.data.files import FRAMES, TEXT, Locator, TextWords, brief, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import read_array
 from nearkin.data.formats.parquet import open_file
+from nearkin.data.lists import list_cells
 from nearkin.data.names import normal
 from nearkin.data.tables import Table, file_table, read_table
 from nearkin.data.text import look, pieces
@@ -24,6 +25,7 @@ from nearkin.records import Judgements
 _HITS = ("query", "rank", "id")
 
 
+@brief()
 def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
     """Read neighbour lists, nearest first, (n, k) int64 or strings: .npy, .npz, .ivecs, .csv, .tsv, .parquet.
 
@@ -74,6 +76,7 @@ _QRELS = (  # query, row and grade: the names of columns that mean it, as `norma
 )
 
 
+@brief()
 def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgements:
     """Read graded relevance: TREC's qrels (query, 0, row, grade), BEIR's, or any table of query, row and grade.
 
@@ -117,6 +120,7 @@ def _qrels(table: Table) -> list[Column]:
     return [columns[0], *columns[-2:]]
 
 
+@brief()
 def read_column(
     path: StrPath, n: int | None = None, *, several: bool = False, long: bool = False, **text: Unpack[TextWords]
 ) -> np.ndarray:
@@ -244,6 +248,7 @@ def read_features(
     return described_features(path, id_column, **text)[:3]
 
 
+@brief()
 def described_features(
     path: StrPath, id_column: str | None = None, **text: Unpack[TextWords]
 ) -> tuple[np.ndarray, Features, list[str], str]:

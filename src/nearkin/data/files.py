@@ -23,8 +23,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, TypedDict, Unpack
 
-from nearkin._fields import StrPath
-from nearkin._storage import regular_file
+from nearkin._fields import StrPath, shortened
+from nearkin._storage import is_of_system, regular_file
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter", ".xlsx")  # fastText's, RecBole's, a sheet
 PACKED = {"ubinary": ("uint8", "big"), "binary": ("int8", "big"), "ubinary-little": ("uint8", "little")}  # of bits
@@ -230,25 +230,37 @@ def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
 
 
 @contextmanager
+def brief() -> Iterator[None]:
+    """Cut the middle out of a longer message: it quotes names and cells, which may have any length."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if type(error) not in (ValueError, TypeError) or (text := shortened(str(error))) == str(error):
+            raise
+        raise type(error)(text) from None
+
+
+@contextmanager
 def reading(where: Locator) -> Iterator[None]:
     """Turn any failure to decode `where` into a ValueError with its name and the reason.
 
-    Other errors pass unchanged: a missing file, a missing right to read it, a missing package, and messages that name
+    Other errors pass unchanged: a missing file, what the system refuses, a missing package, and messages that name
     the file already. Only what a format's library refuses is called damage: a checksum, a size, an end of the file.
     """
-    try:
-        yield
-    except (FileNotFoundError, PermissionError, ImportError):
-        raise
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{where} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
-    except Exception as error:  # zipfile, zlib, NumPy and pyarrow raise some twenty types for damaged files
-        if isinstance(error, ValueError) and str(where.path) in str(error):
+    with brief():
+        try:
+            yield
+        except (FileNotFoundError, ImportError):
             raise
-        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        if isinstance(error, MemoryError):
-            reason = "it asks for more memory than there is"
-        reason = " ".join(reason.split())[:300]
-        if isinstance(error, _DAMAGE) or type(error).__name__ == "ArrowInvalid":
-            raise ValueError(f"{where} cannot be read ({reason}); the file is damaged, write it again") from error
-        raise ValueError(f"{where} cannot be read: {reason}") from error
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{where} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+        except Exception as error:  # zipfile, zlib, NumPy and pyarrow raise some twenty types for damaged files
+            if is_of_system(error) or (isinstance(error, ValueError) and str(where.path) in str(error)):
+                raise
+            reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            if isinstance(error, MemoryError):
+                reason = "it asks for more memory than there is"
+            reason = " ".join(reason.split())[:300]
+            if isinstance(error, _DAMAGE) or type(error).__name__ == "ArrowInvalid":
+                raise ValueError(f"{where} cannot be read ({reason}); the file is damaged, write it again") from error
+            raise ValueError(f"{where} cannot be read: {reason}") from error

@@ -8,15 +8,17 @@ import numpy as np
 from nearkin._check import check_choice, check_instance, check_integer, check_real, numpy_generator
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._types import Seed
-from nearkin.data.column import Column, arrow_cells, list_cells, text_column
+from nearkin.data.column import Column, arrow_cells, text_column
 from nearkin.data.columns import described_features
-from nearkin.data.files import TextOptions
+from nearkin.data.files import TextOptions, brief
+from nearkin.data.lists import list_cells
 from nearkin.data.names import PAIRS as SYNONYMS
 from nearkin.data.names import normal, usual
 from nearkin.data.tables import POSITIONS, UNIX, Table, asks_comparisons, check_lines, lists_items, no_ids, read_table
 from nearkin.records import Interactions, Reading
 
 
+@brief()
 def read_interactions(
     path: FileOrFrame,
     *,

@@ -14,7 +14,7 @@ from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import MatrixLike, matrix_entries
 from nearkin.data.column import Column, arrow_cells, by_name, frame_columns, is_frame
 from nearkin.data.coordinates import goes_up_by_one, pick_columns
-from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, TextWords, locate, reading, unknown_ending
+from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, TextWords, brief, locate, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
 from nearkin.data.header import is_header
@@ -76,6 +76,7 @@ class Table:
         )
 
 
+@brief()
 def read_table(source: FileOrFrame, *, named: Iterable[str | None] = (), **text: Unpack[TextWords]) -> Table:
     r"""Read a table: .csv, .tsv, .txt (delimited text), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl,
     .npz, a DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
@@ -198,6 +199,7 @@ DECIDE: dict[str, tuple[str, ...]] = {  # options of the readers that tell the k
 }
 
 
+@brief()
 def kind_of(source: FileOrFrame, *, given: Iterable[str] = (), **text: Unpack[TextWords]) -> str:
     """ "pairs" or "comparisons": by the options `given`, else by the usual names of columns; else two columns are
     pairs, and three or four columns of the same objects, or others with "missing" given, are comparisons. ValueError

@@ -12,7 +12,7 @@ from nearkin._storage import digest
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data.column import is_frame
-from nearkin.data.files import TextWords, locate_all
+from nearkin.data.files import TextWords, brief, locate_all
 from nearkin.data.formats import FileRows, open_rows
 from nearkin.data.formats.file_rows import BFLOAT16, joined_rows
 from nearkin.data.formats.parquet import frame_rows
@@ -150,6 +150,7 @@ def _to_float32(block: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(block, dtype=np.float32)
 
 
+@brief()
 def open_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> VectorFile:
     """Open a file of vectors, or several as if they were one, without reading them; or a DataFrame.
 
@@ -204,6 +205,7 @@ def _checked(name: str, rows: FileRows, files: list[str]) -> VectorFile:
     return VectorFile(name, rows, files)
 
 
+@brief()
 def read_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> np.ndarray:
     """Read all vectors of a file or several, or of a DataFrame.
 

@@ -18,6 +18,7 @@ from nearkin._estimators import SavedEstimator
 from nearkin._faiss import answered
 from nearkin._fields import StrPath
 from nearkin._guard import Guard
+from nearkin._json import parsed_json
 from nearkin._storage import one_version, open_file, read_config, saving_folder
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Quantizer, VectorCodes
@@ -181,7 +182,7 @@ class Documents:
             quantizer = getattr(import_module(module), name)(**quantizer[1])
         found = cls(quantizer, config["metric"], config["keep_vectors"], config["oversample"])
         with open_file(path / _FILE) as file:
-            lines = [json.loads(line) for line in file.read().decode("utf-8").split("\n") if line]
+            lines = [parsed_json(line) for line in file.read().split(b"\n") if line]
         found.records = {line.pop("id"): line for line in lines}
         if (path / _INDEX).is_dir():
             found.index = Index.load(path / _INDEX)

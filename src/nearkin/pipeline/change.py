@@ -129,7 +129,7 @@ def _check(folder: Path, callback: Callback) -> Record:
     for done, name in enumerate(manifest.files, 1):
         try:
             manifest.verify(name)
-        except (ValueError, OSError) as error:
+        except ValueError as error:
             damaged.append(str(error))
         callback(done, {"total": len(manifest.files)})
     offered: Record = {}

@@ -10,6 +10,7 @@ from typing import cast
 from rich.filesize import decimal
 
 from nearkin._fields import Fields, Record, StrPath, counted
+from nearkin._json import parsed_json
 from nearkin._storage import MANIFEST, Manifest, adding, read_config, read_manifest
 from nearkin.contracts import Callback, ignore
 
@@ -41,7 +42,7 @@ def read_record(folder: StrPath, name: str) -> Record | None:
     read_config(folder)
     file = Path(folder) / name
     try:
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+        return parsed_json(file.read_bytes()) if file.is_file() else None
     except FileNotFoundError:  # removed since the line above
         return None
     except ValueError as error:

@@ -21,6 +21,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from nearkin._guard import handled
+from nearkin._json import parsed_json
 from nearkin._types import Record
 
 LOCAL = "127.0.0.1"
@@ -97,8 +98,8 @@ async def _read_json(request: Request) -> Record:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise HTTPException(415, "send JSON")
     try:
-        body = await request.json()
-    except (ValueError, RecursionError) as error:
+        body = parsed_json(await request.body())
+    except ValueError as error:
         raise HTTPException(400, "send valid JSON, not nested deeply") from error
     if not isinstance(body, dict):
         raise HTTPException(400, "send a JSON object")

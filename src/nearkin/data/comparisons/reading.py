@@ -12,11 +12,12 @@ from nearkin import _check
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import Coded, joined, number_ids
 from nearkin._types import ArrayLike, Record
-from nearkin.data.column import Column, as_text, list_cells, whole_float
+from nearkin.data.column import Column, as_text, whole_float
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
 from nearkin.data.comparisons.roles import Roles, assign_roles
-from nearkin.data.files import TextOptions, TextWords
+from nearkin.data.files import TextOptions, TextWords, brief
 from nearkin.data.interactions import read_interactions
+from nearkin.data.lists import list_cells
 from nearkin.data.tables import ARRAYS, Table, kind_of, read_table
 from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_invalid, invalid_rows
 
@@ -27,6 +28,7 @@ MOST_OBJECTS = 10_000_000  # of an array of numbers that has fewer comparisons
 _SHORT = 12  # most steps of a rating scale; sliders have more
 
 
+@brief()
 def read_comparisons(
     path: FileOrFrame,
     *,
@@ -123,6 +125,7 @@ def read_comparisons(
     return replace(found, source=_understood(table, roles, found))
 
 
+@brief()
 def describe(source: FileOrFrame, *, kind: str | None = None, **options: Any) -> Reading:
     """Describe how a table of pairs or of comparisons is read; `str` of the result is one line.
 

@@ -1,6 +1,5 @@
 """Arrays in files: .npy, .npz, .fvecs, .fbin and their kin, HDF5 (extra `hdf5`), safetensors; mapped but for .npz."""
 
-import json
 import math
 import os
 import zipfile
@@ -14,7 +13,9 @@ import scipy.sparse as sp
 from numpy.lib import format as npy
 
 from nearkin._fields import StrPath, counted
+from nearkin._json import parsed_json
 from nearkin._pairs import real_matrix
+from nearkin._storage import is_of_system
 from nearkin.data.files import Locator, extra, locate, reading
 from nearkin.data.formats.file_rows import (
     BFLOAT16,
@@ -36,7 +37,9 @@ def read_header(file: IO[bytes], name: str) -> Header:
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(file)
-    except Exception as error:  # the header is Python source: SyntaxError, TypeError, RecursionError, tokenize errors
+    except Exception as error:  # the header is Python source: SyntaxError, TypeError, tokenize errors
+        if is_of_system(error):
+            raise
         raise ValueError(f"{name} is no NumPy file ({error}); write it with np.save") from error
     if any(isinstance(n, bool) or n < 0 for n in shape):
         raise ValueError(f"{name} is no NumPy file (shape {shape} in its header); write it with np.save")
@@ -92,6 +95,8 @@ def archive_keys(where: Locator) -> list[str]:
         with zipfile.ZipFile(where.path) as archive:
             members = archive.namelist()
     except Exception as error:  # zipfile raises half a dozen types for a damaged directory
+        if is_of_system(error):
+            raise
         raise ValueError(f"{where.path} is no .npz archive ({error}); write it with np.savez") from error
     if len(members) % 2**16 != _announced(where) or not all(name.endswith(".npy") for name in members):
         raise ValueError(f"{where.path} is a damaged .npz archive, or no archive of arrays; write it with np.savez")
@@ -290,7 +295,7 @@ def open_safetensors(where: Locator) -> FileRows:
         length = int.from_bytes(file.read(8), "little")
         if length > size - 8:
             raise ValueError(f"{where} is truncated: it has {size} bytes, its header alone {length}; copy it again")
-        tensors = json.loads(file.read(length))
+        tensors = parsed_json(file.read(length))
     tensors.pop("__metadata__", None)
     tensor = tensors[choose_name(where, list(tensors))]
     if tensor["dtype"] not in _TENSORS:

@@ -4,7 +4,6 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from json import JSONDecodeError, loads
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,10 +12,13 @@ import pyarrow as pa
 from pyarrow import compute, json, parquet
 
 from nearkin._fields import Extra, counted
-from nearkin.data.column import LIST_CELL, Column, arrow_cells, arrow_kind, frame_columns, list_cells
+from nearkin._json import check_depth, parsed_json
+from nearkin._storage import is_of_system
+from nearkin.data.column import Column, arrow_cells, arrow_kind, frame_columns
 from nearkin.data.coordinates import Chosen, check_whole, choose_columns, pick_columns, rival_ids, text_kind, understood
 from nearkin.data.files import JSON, Locator
 from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
+from nearkin.data.lists import LIST_CELL, list_cells
 
 Batches: TypeAlias = Callable[[list[str], int], Iterator[list[pa.Array]]]
 _ROWS = 65_536  # of one column that are read at a time
@@ -52,6 +54,8 @@ def open_file(path: Path) -> parquet.ParquetFile:
         )
         fault = _fault(file, size)
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        if is_of_system(error):
+            raise
         raise ValueError(f"{path} is no Parquet file ({error}); write it again") from error
     if fault is not None:
         file.close()
@@ -82,15 +86,19 @@ def read_frame(where: Locator) -> pa.Table:
             names = file.schema_arrow.names
             table = file.read(names if where.key is None else pick_columns(names, where.key, str(where.path)))
     elif where.suffix in JSON:
-        with where.open() as lines:
-            try:
-                listed = lines.peek(1)[:1] == b"["  # pyright: ignore[reportAttributeAccessIssue]
-                table = pa.Table.from_pylist(loads(lines.read())) if listed else json.read_json(lines)
-            except (pa.ArrowInvalid, JSONDecodeError, AttributeError) as error:
-                raise ValueError(
-                    f"{where} cannot be read as JSON lines ({error}): every line must be one object, "
-                    '{"id": "a", "vector": [0.5, 1]}, with values of one type under each name'
-                ) from error
+        with where.open() as file:
+            data = file.read()
+        try:
+            if data[:1] == b"[":
+                table = pa.Table.from_pylist(parsed_json(data))
+            else:
+                check_depth(data)
+                table = json.read_json(pa.BufferReader(data))
+        except (pa.ArrowInvalid, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"{where} cannot be read as JSON lines ({str(error)[:200]}): every line must be one object, "
+                '{"id": "a", "vector": [0.5, 1]}, with values of one type under each name'
+            ) from error
     else:
         with pa.OSFile(str(where.path)) as file:
             try:

@@ -11,7 +11,6 @@ import pyarrow as pa
 from nearkin._fields import counted
 from nearkin.data.column import (
     COMMAS,
-    LIST_CELL,
     Column,
     arrow_cells,
     by_name,
@@ -25,6 +24,7 @@ from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows
 from nearkin.data.formats.parquet import column_rows, listed, table_rows
 from nearkin.data.header import SEEN, is_header
+from nearkin.data.lists import LIST_CELL
 from nearkin.data.names import names_rows
 from nearkin.data.text import (
     WHOLE,

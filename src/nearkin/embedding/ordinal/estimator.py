@@ -15,7 +15,17 @@ from nearkin import _check
 from nearkin._check import as_array, draw_seed, numpy_generator
 from nearkin._distributed import current
 from nearkin._fields import StrPath, counted
-from nearkin._storage import check_target, one_version, read_arrays, read_config, replacing, saving_folder, write_arrays
+from nearkin._json import parsed_json
+from nearkin._storage import (
+    check_target,
+    one_version,
+    read_arrays,
+    read_config,
+    regular_file,
+    replacing,
+    saving_folder,
+    write_arrays,
+)
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
@@ -61,7 +71,7 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
     config = read_config(path, KIND)
     arrays = read_arrays(path / "embedding.safetensors")
     shape, weights = arrays["embedding"].shape, config.get("rater_reliability")
-    objects = as_array(json.loads((path / "objects.json").read_text(encoding="utf-8")), "objects")
+    objects = as_array(parsed_json(regular_file(path / "objects.json").read_bytes()), "objects")
     if shape != (len(objects), config["n_components"]) or not np.isfinite(arrays["embedding"]).all():
         needed = len(objects), config["n_components"]
         raise ValueError(f"{path}: embedding has shape {shape}; it must be {needed}, all numbers finite; it is damaged")

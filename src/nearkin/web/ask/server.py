@@ -209,7 +209,7 @@ def read_study(source: str = "en", **settings: Any) -> tuple[Texts, Record]:
         given = tomllib.loads(regular_file(source).read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error}; --study is a TOML file, or one of {', '.join(LANGUAGES)}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{source} is no TOML in UTF-8 ({error})") from error
     lang, english = given.setdefault("lang", "en"), shipped("en")
     known = shipped(lang) if lang in LANGUAGES else {}

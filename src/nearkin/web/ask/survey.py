@@ -22,6 +22,7 @@ import numpy as np
 from nearkin import Comparisons, OrdinalEmbedding
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._fields import counted
+from nearkin._json import parsed_json
 from nearkin._storage import replacing, sync, try_lock
 from nearkin._types import Fields, Record
 from nearkin.metrics import triplet_error
@@ -163,11 +164,9 @@ class Journal:
             self._file.seek(0)
             data = self._file.read()
             self._end = data.rfind(b"\n") + 1  # an incomplete last line was never acknowledged
-            self.events: list[Record] = [json.loads(line) for line in data[: self._end].splitlines()]
-        except BaseException as error:
+            self.events: list[Record] = _events(path, data[: self._end])
+        except BaseException:
             self._file.close()
-            if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
-                raise ValueError(f"{path} is damaged ({error}); move it away, or correct that line") from error
             raise
 
     def append(self, event: Fields, *, durable: bool = True) -> None:
@@ -192,6 +191,13 @@ class Journal:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _events(path: Path, lines: bytes) -> list[Record]:
+    try:
+        return [parsed_json(line) for line in lines.splitlines()]
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}); move it away, or correct that line") from error
 
 
 class AnswerTable:

@@ -12,6 +12,7 @@ from PIL import Image
 
 from nearkin._check import as_array, check_integer
 from nearkin._fields import counted
+from nearkin._storage import is_of_system
 from nearkin._types import Record
 from nearkin.data import open_array, read_column, read_table, read_vectors
 from nearkin.export import Source
@@ -52,6 +53,8 @@ class Pictures:
                 image.thumbnail((_SIZE, _SIZE))
                 image.convert("RGB").save(buffer, format="PNG")
         except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+            if is_of_system(error):
+                raise
             raise ValueError(f"{file} is no picture that can be read ({error})") from error
         return buffer.getvalue()
 
