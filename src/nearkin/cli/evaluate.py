@@ -184,7 +184,7 @@ def sweep(
         target=recall or (0.95 if qrels is None else 0.99),
         k=k,
         metric=metric or given.metric or "l2",
-        methods=pipeline.sweep.METHODS if methods is None else tuple(name.strip() for name in methods.split(",")),
+        methods=None if methods is None else [name.strip() for name in methods.split(",")],
         rate=per_second,
         seconds=60 * minutes,
         judged=relevance,

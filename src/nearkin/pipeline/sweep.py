@@ -481,7 +481,7 @@ def sweep(
     target: float = 0.95,
     k: int = 10,
     metric: str = "l2",
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] | None = None,
     rate: float = 0.0,
     seconds: float = 300.0,
     judged: Relevance | None = None,
@@ -492,14 +492,16 @@ def sweep(
 
     The int8 code is measured first. Trainings on all vectors (200,000 of a larger file) close in on the target until
     the size is exact to a byte or a twentieth, or `seconds`, predicted for two cores, are over. Queries Q (q, d) are by
-    default vectors of the file. With people's grades `judged` the target is a share of the NDCG@10 of exact search. A
-    code must reach `rate` queries a second. ValueError for queries of another width, a target outside (0, 1), a method
-    whose codes do not rank by `metric`.
+    default vectors of the file, `methods` all that rank by `metric`. With people's grades `judged` the target is a
+    share of the NDCG@10 of exact search. A code must reach `rate` queries a second. ValueError for queries of another
+    width, a target outside (0, 1), a method whose codes do not rank by `metric`.
     """
     steps = steps or Steps()
     check_real(target, "target", above=0, high=1)
     check_real(rate, "rate", low=0)
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
+    if methods is None:
+        methods = [name for name in METHODS if metric in find_method(name).metrics]
     tried = {method.name: choose_metric(method, metric) for method in map(find_method, methods)}
     with steps.step("read"):
         X, queries, grades = _rows_and_queries(file, Q, metric, random_state, judged)
