@@ -10,7 +10,8 @@ import pytest
 from sklearn.base import clone
 
 from nearkin import ITQ, Index, ProductQuantizer
-from nearkin._faiss import innermost, nearest_rows
+from nearkin._exact import nearest
+from nearkin._faiss import innermost
 from nearkin.contracts import Quantizer
 from nearkin.export.source import Source
 from nearkin.linalg.norms import POWER, Norms
@@ -114,7 +115,7 @@ def test_among_allowed_rows_the_scores_are_the_same() -> None:
 
 def test_more_neighbours_are_found_than_by_rounded_rows() -> None:
     own, Q = SETS["one"]
-    true = nearest_rows(own, Q, 10)
+    true = nearest(own, Q, 10)[1]
     for name in ("product", "product, lists", "residual", "product residual", "axes"):
         gains = []
         for metric in ("l2", "cosine"):

@@ -121,7 +121,10 @@ class Query:
         (q, bytes) uint8; of the vectors at sorted positions `allowed` (m,) or of all."""
         if self.metric != "hamming":
             index, rescored = cast(faiss.Index, self.faiss_index), self.oversample is not None
-            return searching.nearest(self.searched.scan(index), Q, k, self.norms, allowed, rescored=rescored)
+            scan = self.searched.scan(index)
+            if isinstance(scan.inner, faiss.IndexFlat):
+                return searching.exact(scan, Q, k, self.metric, allowed)
+            return searching.nearest(scan, Q, k, self.norms, allowed, rescored=rescored)
         codes, index = faiss_index.flat_codes(self.faiss_index), self.faiss_index
         if allowed is not None:  # the allowed codes alone, filled up to k places
             codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)

@@ -29,6 +29,7 @@ from typing import Any, TypeAlias, TypeVar
 import faiss
 import numpy as np
 
+from nearkin import _exact
 from nearkin._faiss import BlockIndex, bias, block_codes, byte_codes, innermost
 from nearkin._fields import Extra
 from nearkin._types import ArrayLike
@@ -127,6 +128,12 @@ class Scan:
             return None
         shift, used = bias(self.index), np.asarray(self.matrix.any(axis=0))
         return (shift, used) if shift.any() or not used.all() else None
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest norm of the vectors of an exact index."""
+        rows = vectors(self)
+        return float(np.einsum("nd,nd->n", rows, rows).max(initial=0)) ** 0.5
 
     def real(self, rows: np.ndarray) -> np.ndarray:
         """Decoded vectors (n, d') behind the rotation, without the bias there and the columns that no query has."""
@@ -296,6 +303,24 @@ class Kept:
             self._coarse[1].cut(first, gone)
         else:
             self._coarse = None
+
+
+def vectors(scan: Scan) -> np.ndarray:
+    """FAISS's own memory of the vectors (n, d) of an exact index, not a copy."""
+    return byte_codes(scan.inner).view(np.float32)
+
+
+def exact(scan: Scan, Q: np.ndarray, k: int, metric: str, allowed: np.ndarray | None = None) -> Found:
+    """As `nearest`, of an exact index by "l2", "ip" or "cosine"."""
+    rows, step = vectors(scan), max(1, _DECODED // scan.inner.d)
+    if allowed is None:
+        scores, positions = _exact.nearest(rows, Q, k, metric, scan.longest if metric == "ip" else None)
+    else:
+        parts = (allowed[first : first + step] for first in range(0, len(allowed), step))
+        scores, positions = _exact.nearest_of_parts(((some, rows[some]) for some in parts), Q, k, metric)
+    places = (0, 0), (0, k - scores.shape[1])
+    scores = np.pad(scores.astype(np.float32), places, constant_values=np.inf if scan.by_distance else -np.inf)
+    return scores, np.pad(positions, places, constant_values=-1)
 
 
 def nearest(

@@ -9,11 +9,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-import faiss
 import numpy as np
 from scipy.special import betaincinv
 
-from nearkin._faiss import METRIC_TYPES
+from nearkin._exact import nearest
 from nearkin._fields import with_interval
 from nearkin._types import ArrayLike, Fields, Record
 from nearkin.contracts import Callback, ignore
@@ -160,8 +159,8 @@ class HeldOut:
 
     def recall(self, decoded: np.ndarray, queries: np.ndarray | None = None) -> np.ndarray:
         """The recall (q,) of decoded vectors (n, d'), with `queries` (q, d') or the held-out ones."""
-        rows, Q = (np.ascontiguousarray(X, np.float32) for X in (decoded, self.queries if queries is None else queries))
-        return self.found(lambda some, depth: faiss.knn(Q[some], rows, depth, metric=METRIC_TYPES[self.metric]))
+        Q = self.queries if queries is None else queries
+        return self.found(lambda some, depth: nearest(decoded, Q[some], depth, self.metric))
 
 
 Name = TypeVar("Name", bound=Hashable)

@@ -202,7 +202,7 @@ def watch(
     half = (len(X) - q) // 2
     Q, base, learned = X[:q], X[q : q + half], X[q + half :]
     again = _learned(index, _rows(index), VectorFile(file.name, array_rows(learned)), random_state, steps)
-    truth = ExactNeighbours.of(base, Q, k, "l2" if exact_metric(index) == "l2" else "ip")
+    truth = ExactNeighbours.of(base, Q, k, exact_metric(index))
     values = []
     for quantizer in (cast(Quantizer, index.quantizer), again):
         with steps.step("search"):

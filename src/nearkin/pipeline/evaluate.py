@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-import faiss
 import numpy as np
 import scipy.sparse as sp
 
 from nearkin._check import check_instance, check_label_pair, check_queries
-from nearkin._faiss import METRIC_TYPES
+from nearkin._exact import nearest_of_parts
 from nearkin._fields import Fields, Record, StrPath, counted, with_interval
 from nearkin._storage import digest, read_config
 from nearkin.contracts import BitCodes, Callback, ignore
@@ -23,7 +22,7 @@ from nearkin.index.index import Index
 from nearkin.index.searching import normalised
 from nearkin.metrics.hamming import RankHistograms, hamming_histograms, relevant_rows
 from nearkin.metrics.neighbours import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
-from nearkin.metrics.retrieval import DEPTH, MRR, NDCG, RECALL, graded_values, is_padding
+from nearkin.metrics.retrieval import DEPTH, MRR, NDCG, RECALL, graded_values, is_padding, without_self
 from nearkin.metrics.trial import mean_interval, paired_difference
 from nearkin.pipeline.inputs import FEWEST_QUERIES, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
@@ -191,27 +190,25 @@ def exact_neighbors(
 ) -> ExactNeighbours:
     """The k exact nearest rows of a file by their numbers, or by their ids `own`; the file is read once, in chunks.
     `queries_are` (q,): numbers of the vectors that are the queries, none of which is its own neighbour."""
-    kind, start, largest = "l2" if metric == "l2" else "ip", 0, 0.0
-    nearest = faiss.ResultHeap(len(Q), min(k + 1, len(file)), keep_max=kind == "ip")
-    for chunk in file.chunks(callback=callback):
-        chunk = normalised(chunk) if metric == "cosine" else chunk
-        largest = max(largest, float(np.einsum("nd,nd->n", chunk, chunk).max()))
-        most = min(k + 2, len(chunk))  # one more than needed: one row may be the query
-        scores, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, most, metric=METRIC_TYPES[kind])
-        if queries_are is not None:
-            scores[rows + start == queries_are[:, None]] = np.inf if kind == "l2" else -np.inf
-        nearest.add_result(scores, rows + start)
-        start += len(chunk)
-    nearest.finalize()
+    asked = normalised(Q) if metric == "cosine" else Q
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        start = 0
+        for chunk in file.chunks(callback=callback):
+            yield np.arange(start, start := start + len(chunk)), normalised(chunk) if metric == "cosine" else chunk
+
+    scores, rows = nearest_of_parts(parts(), asked, k + 1 + (queries_are is not None), metric)
+    if queries_are is not None:
+        scores, rows = (without_self(rows, queries_are, of) for of in (scores, rows))
 
     def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
         places = RowIds(own, len(file)).positions(ids)
         read, where = np.unique(np.maximum(places, 0), return_inverse=True)
         X = normalised(file.take(read)) if metric == "cosine" else file.take(read)
-        return exact_distances(X[where.reshape(ids.shape)], Q[numbers], kind, places >= 0)
+        return exact_distances(X[where.reshape(ids.shape)], asked[numbers], metric, places >= 0)
 
-    ids = nearest.I[:, :k] if own is None else own[nearest.I[:, :k]]
-    return ExactNeighbours(ids, ties(nearest.D, Q, largest), distances, file.shape[1])
+    ids = rows[:, :k] if own is None else own[rows[:, :k]]
+    return ExactNeighbours(ids, ties(scores), distances, file.shape[1])
 
 
 def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> np.ndarray:
@@ -328,7 +325,7 @@ def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels
 
 
 def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, np.ndarray]:
-    codes = faiss.vector_to_array(index.faiss_index.xb).reshape(len(index), -1)
+    codes = flat_codes(index.faiss_index)
     encoded = check_instance(index.quantizer, "quantizer", BitCodes).encode(Q)
     ranks = hamming_histograms(encoded, codes, query_labels, labels)
     record = {f"precision@{k}": ranks.precision_at(k) for k in CUTS if k <= len(index)}

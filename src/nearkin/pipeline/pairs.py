@@ -13,7 +13,7 @@ import numpy as np
 import nearkin as nk
 from nearkin import _storage
 from nearkin._distributed import current
-from nearkin._faiss import nearest_rows
+from nearkin._exact import nearest
 from nearkin._fields import StrPath, counted
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
@@ -382,9 +382,9 @@ def _for_report(model: "nk.TwoTower", right: np.ndarray, pairs: Interactions) ->
     right vectors (n, d)."""
     counts, X, ids = np.bincount(pairs.indices, minlength=len(right)), unit_rows(right), model.right_ids_
     popular = np.argsort(-counts, kind="stable")[:EXAMPLES]
-    nearest = without_self(nearest_rows(X, X[popular], 6, "ip"), popular)
+    similar = without_self(nearest(X, X[popular], 6, "cosine")[1], popular)
     return {
-        "examples": [[ids[row].item(), *ids[near].tolist()] for row, near in zip(popular, nearest, strict=True)],
+        "examples": [[ids[row].item(), *ids[near].tolist()] for row, near in zip(popular, similar, strict=True)],
         "history": [{name: value for name, value in entry.items() if name != "total"} for entry in model.history_],
     }
 
