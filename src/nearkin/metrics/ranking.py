@@ -21,7 +21,6 @@ from nearkin.metrics.retrieval import as_lists, best_gain, discounted_gain, reci
 from nearkin.records import Interactions
 
 BLOCK = 4096  # queries that are searched together: FAISS takes half as long a query as with 1,024
-_PRODUCTS = 20  # the bound of FAISS before 1.15
 MANY = 1024  # with this many queries codes are decoded once: matrix products are then faster than distance tables
 LARGEST = 1 << 28  # numbers of decoded vectors that are held: 1 GiB
 METRICS = ("recall", "precision", "ndcg", "mrr")
@@ -98,16 +97,12 @@ def recommend(
 
 def _by_products(index: faiss.Index, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """FAISS's search by matrix products, also of a block of few queries: 1,200 of 64 numbers among 41,000 take a sixth
-    of the CPU time that they take by FAISS 1.15's own bound, 128,000 numbers (27 November 2026)."""
-    bounds = faiss.cvar  # pyright: ignore[reportAttributeAccessIssue]
-    usual = bounds.distance_compute_blas_threshold
-    if usual <= _PRODUCTS:  # or another thread has lowered it, and raises it again
-        return index.search(queries, k)
-    bounds.distance_compute_blas_threshold = _PRODUCTS
-    try:
-        return index.search(queries, k)
-    finally:
-        bounds.distance_compute_blas_threshold = usual
+    of the CPU time that they take one by one (27 November 2026). FAISS chooses by the size of the queries; its bound is
+    that of all threads, so more queries are added."""
+    bound = faiss.cvar.distance_compute_blas_threshold  # pyright: ignore[reportAttributeAccessIssue]
+    missing = max(0, -(-bound // queries.shape[1]) - len(queries))
+    scores, ids = index.search(np.pad(queries, ((0, missing), (0, 0))), k)
+    return scores[: len(queries)], ids[: len(queries)]
 
 
 def _holds(pairs: sp.csr_matrix, rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
