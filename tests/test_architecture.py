@@ -15,7 +15,7 @@ LEVEL = {  # a module may import from its own package and from strictly lower le
     "_guard": -2, "_json": -2, "_lazy": -2,
     "_pairs": -1,
     "records": 0, "_faiss": 0, "_storage": 0,
-    "contracts": 0.5, "_distributed": 0.5,
+    "_exact": 0.5, "contracts": 0.5, "_distributed": 0.5,
     "statistics": 0.75,
     "linalg": 1, "_estimators": 1,
     "orthogonal": 2, "solvers": 2,
