@@ -347,10 +347,12 @@ def check_vectors(
     min_rows: int = 1,
     finite: bool = True,
     small: bool = False,
+    exact: bool = False,
 ) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise. TypeError for
     sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity. Estimators use
-    `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: types up to 2 bytes stay."""
+    `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: types up to 2 bytes stay.
+    `exact`: integers become float64, as those of 8 bytes are too fine for float32."""
     _check_columns(X, name)
     given, X = X, as_array(X, name)
     if X.dtype.kind == "O" and hasattr(given, "columns"):
@@ -369,6 +371,7 @@ def check_vectors(
     if n_features is not None and d != n_features:
         raise ValueError(f"{name} has {counted(d, 'column')}; it must have {n_features}, as the vectors before")
     dtype = X.dtype if X.dtype == np.float64 or (small and X.dtype.itemsize <= 2) else np.float32
+    dtype = np.float64 if exact and X.dtype.kind in "iu" else dtype
     X = np.ascontiguousarray(X, dtype=dtype)
     return check_finite(X, name) if finite else X
 

@@ -350,9 +350,6 @@ class TwoTower(BaseEstimator):
         self._fitted()
         check_pairs(interactions)
         held = matched(interactions, self.left_ids_, self.right_ids_).matrix() > 0
-        held = held > held.multiply(self.seen_.matrix() > 0)
-        if not held.nnz:
-            raise ValueError("interactions has no pair but those of fit; evaluate on held-out pairs")
         return ranking_metrics(self.left_embeddings_, self.right_embeddings_, held, seen=self.seen_, k=k)
 
     def save(self, path: StrPath, *, overwrite: bool = False) -> None:
