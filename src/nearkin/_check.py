@@ -6,15 +6,17 @@ A `random_state` becomes a NumPy or a torch generator here; no global state is r
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Iterable
 from copy import copy
 from itertools import chain
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from nearkin._fields import Extra, counted
+from nearkin._fields import Extra, StrPath, counted
 from nearkin._types import ArrayLike, Seed
 
 if TYPE_CHECKING:
@@ -294,6 +296,21 @@ def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
         return tensor.numpy()
     except TypeError:  # NumPy has no such type
         return (tensor.dequantize() if tensor.is_quantized else tensor.float()).numpy()
+
+
+def check_output(path: StrPath) -> Path:
+    """The path of a file or folder to write; ValueError for an empty name, for one with a NUL character, and for the
+    current folder and those that hold it."""
+    name = os.fspath(path)
+    if not name.strip() or "\0" in name:
+        raise ValueError(f"the name to write to is {name!r}; give the name of a file or folder")
+    here = Path(os.path.realpath(os.curdir))
+    if Path(os.path.realpath(name)) in (here, *here.parents):
+        raise ValueError(
+            f"{name} is the current folder, or holds it, and would be replaced: give the name of a file or folder in "
+            "it, or change to another folder first"
+        )
+    return Path(path)
 
 
 MAX_TEXT = 1_000  # characters of an id or a label: in an array of strings every one takes the room of the longest

@@ -20,6 +20,7 @@ from types import ModuleType
 
 from filelock import FileLock, Timeout
 
+from nearkin._check import check_output
 from nearkin._fields import StrPath
 
 try:
@@ -37,7 +38,7 @@ def replacing(path: StrPath) -> Iterator[Path]:
     Works for files and for folders. The parent folder is made if it is missing. At any moment, and whenever the process
     dies, `path` is the old or the new; what is new is on the disk before it gets the name. OSError where that fails.
     """
-    path = Path(os.path.realpath(path))
+    path = Path(os.path.realpath(check_output(path)))
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise ValueError(f"{path} is neither a file nor a folder; give the name of an ordinary one")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from nearkin._check import check_output
 from nearkin._fields import StrPath, counted
 from nearkin._json import parsed_json
 from nearkin._storage.atomic import changing, recover, replacing
@@ -40,7 +41,7 @@ def check_target(
     What exists and is not empty is refused. With `overwrite` a file is replaced, and a folder if its manifest lists all
     that is in it, unless that is, or holds, one of `inputs` (FILE, FILE:KEY or patterns).
     """
-    path = Path(path)
+    path = check_output(path)
     if path.exists() and path.is_dir() != folder:
         kinds = ("a file", "a folder") if folder else ("a folder", "a file")
         raise ValueError(f"{path} is {kinds[0]}; give the name of {kinds[1]}")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nearkin._check import check_instance
-from nearkin._fields import StrPath
+from nearkin._fields import StrPath, quoted
 from nearkin._json import parsed_json
 from nearkin._storage.atomic import is_workspace, replacing
 
@@ -218,7 +218,8 @@ def regular_file(path: StrPath) -> Path:
             raise
         raise ValueError(f"{str(path)[:200]!r} cannot be the name of a file ({error})") from error
     if stat.S_ISDIR(mode):
-        raise ValueError(f"{path} is a folder; give the name of a file, or a pattern such as '{path}/*.parquet'")
+        pattern = quoted(f"{path}/*.parquet")
+        raise ValueError(f"{path} is a folder; give the name of a file, or a pattern such as {pattern}")
     if not stat.S_ISREG(mode):
         raise ValueError(f"{path} is a device, a FIFO or a socket; give the name of an ordinary file")
     return path

@@ -1,6 +1,5 @@
 """`nearkin compress` and `nearkin encode`: vectors to a saved index, and files of vectors to files of codes."""
 
-import shlex
 from dataclasses import replace
 from typing import Annotated
 
@@ -9,7 +8,7 @@ from rich.table import Table
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Fields, counted, show, with_interval
+from nearkin._fields import Fields, command, counted, show, with_interval
 from nearkin.cli.options import File, Metric, OutFolder, Overwrite, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
 
@@ -105,8 +104,9 @@ def compress(
         checkpoint=checkpoint,
         overwrite=overwrite,
     )
-    names = [out, *([vectors] if left is not None else [queries] if queries else []), "--base", vectors, "-k", "10"]
-    following = f"Next: nearkin evaluate {shlex.join(names)}, or nearkin search {shlex.quote(out)} QUERIES -k 10"
+    names = [out, *([vectors] if left is not None else [queries] if queries else [])]
+    evaluated = command("evaluate", *names, base=vectors, k=10)
+    following = f"Next: {evaluated}, or {command('search', out, 'QUERIES', k=10)}"
     parts = pairs(f"{out}: {method or name}", _for_people(made)), *_comparison(made), read_line(given.about), following
     screen.finish(made, *parts)
 

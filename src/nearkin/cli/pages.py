@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nearkin import pipeline
-from nearkin._fields import Record, counted
+from nearkin._fields import Record, command, counted
 from nearkin.cli.options import File, Host, Index, OutPage, Overwrite, Seed
 from nearkin.cli.screen import Screen, table
 from nearkin.web import load
@@ -193,4 +193,4 @@ def ask(
     raters = [name.strip() for name in names.split(",")] if names else ()
     place = {"resume": resume, "host": host, "port": port, "announce": announce}
     ended = page.collect(things, out, plan, texts=texts, raters=raters, **place)
-    screen.finish(ended, f"{ended['summary']}, in {out}.", ended["rule"], f"Next: nearkin embed {out} --out map")
+    screen.finish(ended, f"{ended['summary']}, in {out}.", ended["rule"], f"Next: {command('embed', out, out='map')}")

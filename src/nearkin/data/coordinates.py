@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearkin._fields import counted
+from nearkin._fields import counted, quoted
 from nearkin.data.names import names_rows, normal
 
 FEW = 10  # rows that may be too few to tell ids from numbers
@@ -205,7 +205,11 @@ def goes_up_by_one(numbers: np.ndarray) -> bool:
 def rival_ids(source: str, rivals: list[str]) -> ValueError:
     """The error for several columns that may name the rows."""
     named = f"{source} has {counted(len(rivals), 'column')} that may name its rows ({', '.join(rivals)})"
-    way = "" if source.startswith("the ") else f"type --ids {source}:{rivals[0]} (for queries --query-ids), or "
+    way = (
+        ""
+        if source.startswith("the ")
+        else f"type --ids {quoted(f'{source}:{rivals[0]}')} (for queries --query-ids), or "
+    )
     return ValueError(f"{named}; {way}call the right one id")
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, TypedDict, Unpack
 
-from nearkin._fields import StrPath, shortened
+from nearkin._fields import StrPath, quoted, shortened
 from nearkin._storage import is_of_system, regular_file
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter", ".xlsx")  # fastText's, RecBole's, a sheet
@@ -40,12 +40,12 @@ _INSTEAD = {  # endings that are not read -> how to write one that is
     ".zip": "give it the ending .xlsx or .npz if it is one, else unzip it",
     **dict.fromkeys((".xls", ".ods"), "save the sheet as CSV (UTF-8)"),
     **dict.fromkeys((".pt", ".pth"), "load the tensor X and type np.save('X.npy', X.float().numpy())"),
-    ".mtx": "load it and type scipy.sparse.save_npz('m.npz', scipy.io.mmread('{path}').tocsr())",
+    ".mtx": "load it and type scipy.sparse.save_npz('m.npz', scipy.io.mmread({path!r}).tocsr())",
     **dict.fromkeys(
         (".svmlight", ".libsvm", ".svm"),
-        "load it and type scipy.sparse.save_npz('m.npz', sklearn.datasets.load_svmlight_file('{path}')[0])",
+        "load it and type scipy.sparse.save_npz('m.npz', sklearn.datasets.load_svmlight_file({path!r})[0])",
     ),
-    ".arff": "read it by frame = pandas.DataFrame(scipy.io.arff.loadarff('{path}')[0]) and pass the DataFrame",
+    ".arff": "read it by frame = pandas.DataFrame(scipy.io.arff.loadarff({path!r})[0]) and pass the DataFrame",
     ".mat": "load the array X by scipy.io.loadmat and type np.save('X.npy', X)",
     ".bin": "if gensim wrote it, load it there as kv and type kv.save_word2vec_format('vectors.txt')",
     **dict.fromkeys((".dta", ".sav"), "read it by pandas and pass the DataFrame, or type frame.to_csv('table.csv')"),
@@ -165,7 +165,7 @@ def locate(path: StrPath) -> Locator:
     found = Locator(Path(head), key) if named else Locator(Path(text))
     size = regular_file(found.path).stat().st_size
     if found.suffix in _UNPACK:
-        how = f"type {_UNPACK[found.suffix]} {found.path}, and give what it writes"
+        how = f"type {_UNPACK[found.suffix]} {quoted(found.path.absolute())}, and give what it writes"
         raise ValueError(f"{found.path} is compressed; only text is read so ({', '.join(_OPENERS)}): {how}")
     if size == 0:
         raise ValueError(f"{found.path} is an empty file (0 bytes); write it again")
@@ -194,7 +194,7 @@ _NO_TABLE = "load the array X and pass pandas.DataFrame(X), or of comparisons ty
 def instead(path: Path, ending: str | None = None) -> str:
     """What to type for a file that is not read."""
     way = _INSTEAD.get(path.suffix.lower() if ending is None else ending, "if it is a table of text, call it .txt")
-    return way.format(path=path)
+    return way.format(path=str(path))
 
 
 def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:

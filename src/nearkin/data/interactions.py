@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearkin._check import check_choice, check_instance, check_integer, check_real, numpy_generator
-from nearkin._fields import FileOrFrame, StrPath, counted
+from nearkin._fields import FileOrFrame, StrPath, counted, quoted
 from nearkin._types import Seed
 from nearkin.data.column import Column, arrow_cells, text_column
 from nearkin.data.columns import described_features
@@ -267,7 +267,7 @@ def _by_position(table: Table, role: str, column: Column) -> Column:
     if role == "right" and len(table.columns) > 2 and len(column) > 2 and len(column.distinct) == 1:
         held = "one value in all rows"  # as the second column of TREC's judgements
     if held:
-        time = f"timestamp={column.name!r} (--read timestamp={column.name}), " if held == "times" else ""
+        time = f"timestamp={column.name!r} (--read {quoted(f'timestamp={column.name}')}), " if held == "times" else ""
         raise ValueError(
             f"{table.name}: column {column.name!r} would be the {role} ids by its place, but seems to hold {held} "
             f"({column.cell(0)}, ...). Type {time}left=... and right=... (--left and --right) with the columns of ids"

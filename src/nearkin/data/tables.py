@@ -1,7 +1,6 @@
 """Read a file or a DataFrame into typed columns; pairs, comparisons and features then assign roles to columns."""
 
 import os
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -10,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._fields import FileOrFrame, counted
+from nearkin._fields import FileOrFrame, counted, quoted
 from nearkin._pairs import MatrixLike, matrix_entries
 from nearkin.data.column import Column, arrow_cells, by_name, frame_columns, is_frame
 from nearkin.data.coordinates import goes_up_by_one, pick_columns
@@ -235,7 +234,7 @@ def kind_of(source: FileOrFrame, *, given: Iterable[str] = (), **text: Unpack[Te
     if len(names) < 2:
         raise ValueError(f"{table.name} has {counted(len(names), 'column')}; pairs need two, comparisons three or four")
     check_lines(table)
-    shown = [shlex.quote(name) for name in names]
+    shown = [quoted(name) for name in names]
     raise ValueError(
         f"{table.name} can hold pairs or comparisons (columns {', '.join(names)}); for pairs type "
         f"left={names[0]!r}, right={names[1]!r} (on the command line --left {shown[0]} --right {shown[1]}), for "

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 import nearkin as nk
-from nearkin._check import as_array, check_integer
+from nearkin._check import as_array, check_integer, check_output
 from nearkin._fields import StrPath, counted
 from nearkin._storage import (
     MANIFEST,
@@ -50,7 +50,7 @@ def change_rows(
     of a file; "upsert": those that the index has, and add the others. ValueError, and no change, for an unknown id. The
     evaluation of the old vectors is left out. With `missing_ok`, "remove" counts unknown ids, "missing".
     """
-    path, steps, missing = Path(folder), steps or Steps(), 0
+    path, steps, missing = check_output(folder), steps or Steps(), 0
     metric = read_config(path, "index")["metric"]
     if file is not None:
         file.check_finite(metric=metric)
@@ -220,6 +220,7 @@ def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: 
     kept vectors its vectors are decoded from the old codes. The rows of the file are not added. ValueError, and no
     change, for an index without codes, or of bits without vectors."""
     steps = steps or Steps()
+    check_output(folder)
     file.check_finite(metric=read_config(folder, "index")["metric"])
     with ExitStack() as locked:
         with steps.step("wait"):

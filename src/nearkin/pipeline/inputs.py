@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin._check import as_array, check_choice
-from nearkin._fields import StrPath, counted
+from nearkin._fields import StrPath, counted, quoted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin._types import ArrayLike, Record
 from nearkin.data import VectorFile, open_vectors, read_column, read_table
@@ -88,7 +88,7 @@ def open_given(path: StrPath, default: str = "right", ids: StrPath | None = None
         return GivenVectors(file, read_ids(ids, len(file)), about=with_ids(file.about, os.fspath(ids)))
     endings = sorted({file.suffix for file in folder.iterdir()} - {""})
     if endings and not (folder / "config.json").is_file():
-        raise ValueError(f"{folder} is a folder of files; give these by a pattern, '{folder}/*{endings[0]}'")
+        raise ValueError(f"{folder} is a folder of files; give these by a pattern, {quoted(f'{folder}/*{endings[0]}')}")
     vectors, own, metric, left = one_version(folder, lambda path: _vectors_of(path, side, default))
     X = np.ascontiguousarray(vectors, np.float32)
     names = own if ids is None else read_ids(ids, len(X))

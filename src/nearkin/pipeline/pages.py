@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from nearkin._fields import Fields, Record, StrPath, counted, show, with_interval
+from nearkin._fields import Fields, Record, StrPath, command, counted, show, with_interval
 from nearkin._storage import adding, one_version, read_config
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
@@ -49,7 +49,7 @@ def _page(folder: Path) -> Page:
 def _report(folder: Path, title: str, lead: str, *sections: Section | None) -> Page:
     """A page that `nearkin report` writes again; its title begins with the folder's name."""
     title = f"{folder.resolve().name}: {title}" if title else folder.resolve().name
-    return Page(title, lead=lead, made_by=f"nearkin report {folder}").add(*sections)
+    return Page(title, lead=lead, made_by=command("report", folder)).add(*sections)
 
 
 def index_page(folder: Path, run: Record) -> Page:
@@ -242,7 +242,7 @@ def comparison_page(folders: Sequence[StrPath]) -> Page:
             raise ValueError(f"{folder} is no index; several folders in one report must be indexes")
         run, found = read_record(folder, RUN) or {}, read_record(folder, EVALUATION)
         if not found or "searches" not in found:
-            raise ValueError(f"{folder} has not been evaluated; run nearkin evaluate {folder} QUERIES first")
+            raise ValueError(f"{folder} has not been evaluated; run {command('evaluate', folder, 'QUERIES')} first")
         k = found["k"]
         for search, cells in zip(found["searches"], search_rows(found["searches"])[1], strict=True):
             measure = [name for name in found["searches"][-1] if "recall@" in name][-1]
@@ -418,10 +418,10 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     page = Page(
         title=f"{vectors}: how few bytes keep {made.target:.0%} of {bench.k} neighbours",
         lead=f"{counted(len(bench.X), 'vector')} of {counted(bench.X.shape[1], 'column')}.",
-        made_by=f"nearkin sweep {vectors}",
+        made_by=command("sweep", vectors),
     )
     answers = "".join(
-        f"<p>{_with_options(text)}</p>" + "".join(f"<p>{html_command(command)}</p>" for command in commands)
+        f"<p>{_with_options(text)}</p>" + "".join(f"<p>{html_command(line)}</p>" for line in commands)
         for text, commands in sweep.answers(vectors, queries)
     )
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
@@ -448,6 +448,6 @@ def _with_options(text: str) -> str:
     return re.sub(r"--[\w-]+(?: \d+)?", lambda found: f"<code><span>{found[0]}</span></code>", html.escape(text))
 
 
-def html_command(command: str) -> str:
-    words = " ".join(f"<span>{html.escape(word)}</span>" for word in command.split())
+def html_command(line: str) -> str:
+    words = " ".join(f"<span>{html.escape(word)}</span>" for word in line.split(" "))
     return f"<code>{words}</code>"

@@ -4,7 +4,6 @@ Codes are trained one after the other on all vectors and measured with all queri
 """
 
 import math
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from scipy.interpolate import make_interp_spline
 from scipy.special import logit
 
 from nearkin._check import check_choice, check_integer, check_queries, check_real
-from nearkin._fields import counted
+from nearkin._fields import command, counted
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
@@ -397,10 +396,10 @@ class Sweep:
                 needed = f" at {self.comparison.rate:,.0f} queries per second" if self.comparison.rate else ""
                 made.append((f"No code that was tried reaches {self.comparison.target:g} {how}{needed}.", []))
                 continue
-            commands = [self._compress_command(found, vectors) + _options(ids=ids) + " --out idx"]
+            commands = [self._compress_command(found, vectors, ids=ids)]
             if queries is not None:
-                files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)} -k {self.bench.k}{found.options}"
-                commands.append(f"nearkin evaluate idx {files}{_options(**judged_with)}")
+                evaluated = command("evaluate", "idx", queries, base=vectors, k=self.bench.k, **judged_with)
+                commands.append(evaluated + found.options)
             word = "Cheapest" if len(self.comparison.trials) > 1 else "The only code that was tried,"
             made.append((self._sentence(f"{word} {how}", found), commands))
         return made
@@ -415,16 +414,19 @@ class Sweep:
             f"{choice.rate:,.0f} queries per second"
         )
 
-    def _compress_command(self, choice: Search, vectors: str) -> str:
-        """The command that makes the index of a choice, without --out."""
-        options = [
-            f"--method {choice.method}",
-            *([] if choice.method in SCALARS else [f"--bytes {choice.n_bytes}"]),
-            *([] if self.bench.metric == "l2" else [f"--metric {self.bench.metric}"]),
-            *([f"--keep-vectors={choice.kept}"] if choice.oversample > 1 else []),
-            *([f"--seed {self.bench.random_state}"] if self.bench.random_state else []),
-        ]
-        return f"nearkin compress {shlex.quote(vectors)} {' '.join(options)}"
+    def _compress_command(self, choice: Search, vectors: str, ids: str | None = None) -> str:
+        """The command that makes the index of a choice."""
+        return command(
+            "compress",
+            vectors,
+            method=choice.method,
+            bytes=None if choice.method in SCALARS else choice.n_bytes,
+            metric=None if self.bench.metric == "l2" else self.bench.metric,
+            **{f"keep-vectors={choice.kept}": choice.oversample > 1 or None},
+            seed=self.bench.random_state or None,
+            ids=ids,
+            out="idx",
+        )
 
     def notes(self) -> list[str]:
         """Reservations about the answers."""
@@ -464,14 +466,9 @@ class Sweep:
         }  # fmt: skip
         for name, found in {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}.items():
             record[name] = found and found.record(self.bench.X.shape[1]) | {
-                "command": f"{self._compress_command(found, vectors)} --out idx"
+                "command": self._compress_command(found, vectors)
             }
         return record
-
-
-def _options(**files: str | None) -> str:
-    given = {name.replace("_", "-"): file for name, file in files.items() if file is not None}
-    return "".join(f" --{name} {shlex.quote(file)}" for name, file in given.items())
 
 
 def sweep(

@@ -1,7 +1,6 @@
 """Reading comparisons: `read_comparisons` for files, and the same from arrays and from names."""
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -9,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from nearkin import _check
-from nearkin._fields import FileOrFrame, counted
+from nearkin._fields import FileOrFrame, counted, quoted
 from nearkin._pairs import Coded, joined, number_ids
 from nearkin._types import ArrayLike, Record
 from nearkin.data.column import Column, as_text, whole_float
@@ -447,7 +446,8 @@ def _places(column: Column, ways: Ways, texts: np.ndarray, options: np.ndarray, 
     if whole:
         value = sorted(kinds)[-1]
         typed = (
-            f"type response='{column.name}={value}' (--read response={column.name}={value}) with the value that chooses"
+            f"type response='{column.name}={value}' (--read {quoted(f'response={column.name}={value}')}) with the "
+            "value that chooses"
         )
         way = "write the names of the objects" if options.shape[1] == 3 else f"{typed} the first"
         means = " or ".join(whole)
@@ -463,7 +463,7 @@ def _places(column: Column, ways: Ways, texts: np.ndarray, options: np.ndarray, 
     raise ValueError(
         f"{source}: column {column.name!r} holds {_some(wrong)} in {counted(len(odd), 'row')} of {len(texts):,} "
         f"({_listed(odd)}); the others hold {best}{here}. If that means no answer, type missing={codes!r} "
-        f"(--missing {shlex.quote(codes)}) to leave these rows out; else correct them"
+        f"(--missing {quoted(codes)}) to leave these rows out; else correct them"
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearkin._fields import counted
+from nearkin._fields import counted, quoted
 from nearkin.data.column import Column
 from nearkin.data.names import ASIDE, COMPARISONS, DISSIMILARITY, OPTIONS, SIMILARITY, normal, usual
 from nearkin.data.tables import Table, has_pairs, no_ids
@@ -82,7 +82,8 @@ def _objects(
             a, b = (column.name for column in options)
             raise ValueError(
                 f"{table.name} does not say which of {a!r} and {b!r} is nearer to {first.name!r}; type near={a!r}, "
-                f"far={b!r} (--read near={a},far={b}), or response=... (--read response=...), the column of answers"
+                f"far={b!r} (--read {quoted(f'near={a},far={b}')}), or response=... (--read response=...), the column "
+                "of answers"
             )
         return [first, *options], True
     if {"anchor", "near", "far"} & set(given):
@@ -132,7 +133,7 @@ def _check_objects(table: Table, objects: list[Column]) -> None:
         name = objects[-1].name
         raise ValueError(
             f"{table.name}: column {name!r} repeats an object of its row: is it the answer? Type response={name!r} "
-            f"(--read response={name}), with form='odd-one-out' if it names the odd one of three"
+            f"(--read {quoted(f'response={name}')}), with form='odd-one-out' if it names the odd one of three"
         )
     values = [set(map(str, column.distinct.tolist())) for column in objects]
     for place in range(len(objects) == 3, len(objects)):

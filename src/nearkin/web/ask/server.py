@@ -21,6 +21,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
+from nearkin._check import check_output
 from nearkin._fields import counted
 from nearkin._storage import regular_file
 from nearkin._types import Record
@@ -322,7 +323,7 @@ def collect(
     Once the page is there, `announce` is called with the same and the links, which are secrets and stay the same when a
     survey is resumed. FileExistsError if `out` or its journal exists and `resume` is False.
     """
-    out, texts, plan = Path(out), texts or Texts(), plan or Plan()
+    out, texts, plan = check_output(out), texts or Texts(), plan or Plan()
     plan = replace(plan, goal=plan.goal or texts.goal)
     old = [path for path in (out, journal_path(out)) if path.exists()]
     if old and not resume:

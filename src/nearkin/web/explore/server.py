@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -22,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from nearkin._check import check_integer
+from nearkin._check import check_integer, check_output
 from nearkin._fields import counted
 from nearkin._storage import replacing
 from nearkin._types import Record
@@ -304,7 +303,7 @@ def serve(
 def write_page(collection: Collection, title: str, out: str | os.PathLike[str], *, most: int = MOST_IN_FILE) -> int:
     """Write one HTML file with at most `most` vectors, drawn at random, and neighbours among all; returns their
     number."""
-    out = Path(out)
+    out = check_output(out)
     if out.is_dir() or out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"out is {out}; it must be the name of a file that ends in .html")
     explorer = _measured(collection, title, most)
