@@ -150,6 +150,13 @@ class MappedRows:
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         return self.verified(rows)[rows]
 
+    def cut(self, n: int) -> np.ndarray:
+        """Leave the first n rows, and give back the others."""
+        others = self[n:]
+        self._rows = self._rows[:n]
+        self.shape = self._rows.shape
+        return others
+
     def verified(self, rows: slice | np.ndarray) -> np.ndarray:
         """All rows (n, d) as the file has them, those of a slice or of row numbers, of any shape, verified."""
         if self._unread.any():

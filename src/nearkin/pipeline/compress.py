@@ -40,6 +40,7 @@ from nearkin.statistics import block_rows, shared_generator
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 JUDGED_ROWS = 10_000
+_OFFSETS_FROM = 4_096  # vectors that decide the offsets of those that are kept
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
 _TRAINED = "trained"  # the part of a work folder that is made first: the index without rows
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
@@ -102,6 +103,7 @@ def compress_file(
     with steps.step("check") as callback:
         for vectors in files:
             vectors.part(*group.share(len(vectors))).check_finite(callback, metric=metric)
+        kept = None if kept is None else kept.about(file.sample(_OFFSETS_FROM, 0))
         if kept is not None and not np.can_cast(file.dtype, kept.dtype):
             for chunk in file.part(*group.share(len(file))).chunks():
                 kept.check(chunk)
@@ -129,8 +131,7 @@ def compress_file(
                 index.save(fresh)
                 write_record(fresh / RUN, record | {"seconds": steps.seconds, "history": history})
                 if kept is not None:  # copied chunk by chunk, to the file that Index.load looks for
-                    rows, shape = file.chunks(callback=callback), (len(file), kept.row_bytes // kept.dtype.itemsize)
-                    _storage.write_rows(fresh / "vectors.npy", map(kept.stored, rows), shape, kept.dtype)
+                    kept.write(fresh / "vectors.npy", map(kept.stored, file.chunks(callback=callback)), len(file))
             record["bytes_on_disk"] = bytes_on_disk(out)
         return group.exchange(record | {"seconds": steps.seconds})[0]
 
