@@ -174,9 +174,10 @@ def as_ids(values: "ArrayLike | Collection[object]", name: str) -> np.ndarray:
         missing = ids == ""
     else:
         missing = np.fromiter(map(_is_missing, cells), bool, len(cells)) if ids.dtype.kind == "O" else ids != ids
+        missing |= ids == -1  # what pandas' codes hold for a missing value, and answers for none
     if missing.any():
         raise ValueError(
-            f"{name} has {counted(missing.sum(), 'missing id')} (None, NaN or empty), the first at entry "
+            f"{name} has {counted(missing.sum(), 'missing id')} (None, NaN, empty or -1), the first at entry "
             f"{int(missing.argmax())}; remove these rows"
         )
     if len(kinds) > 1:

@@ -220,3 +220,28 @@ def test_a_weight_has_no_place_where_other_columns_leave_theirs(tmp_path: Path) 
     ):
         nk.read_interactions(path)
     assert nk.read_interactions(path, left="0", right="2").shape == (7, 30)
+
+
+def test_minus_one_is_a_missing_id_from_every_source(tmp_path: Path) -> None:
+    """`cat.codes` and `factorize` write -1 for a missing value: all of these became one popular item."""
+    frame = pd.DataFrame({"user": [1, 2, 3], "item": pd.Series(["x", None, "y"]).astype("category").cat.codes})
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    frame.astype(float).to_csv(tmp_path / "floats.csv", index=False)
+    frame.to_parquet(tmp_path / "p.parquet")
+    for source in (frame, frame.astype(float), *(tmp_path / name for name in ("p.csv", "floats.csv", "p.parquet"))):
+        with pytest.raises(
+            ValueError, match=r"column 'item' of .* has 1 missing id, the first in row 1 \('-1(\.0)?'\)"
+        ):
+            read_interactions(source)
+        assert read_interactions(source, missing="drop").right_ids.tolist() == [0, 1]
+    objects = pd.DataFrame({"anchor": [1, 2, 3], "near": [2, -1, 1], "far": [3, 3, 2]})
+    with pytest.raises(ValueError, match=r"1 row of 3 without an answer or an object \(row 1\)"):
+        nk.read_comparisons(objects)
+    assert len(nk.read_comparisons(objects, missing="drop").indices) == 2
+    for name, table in {"features": "item,x\n1,2\n-1,3\n", "vectors": "id,a,b\n1,2,3\n-1,3,4\n"}.items():
+        path = write(tmp_path, f"{name}.csv", table)
+        with pytest.raises(ValueError, match=f"{name}.csv has 1 missing id, the first in row 1"):
+            nk.data.read_features(path) if name == "features" else nk.data.open_vectors(path).ids()
+    weighed = pd.DataFrame({"user": [1, 2], "item": [3, 4], "weight": [1, -1]})
+    with pytest.raises(ValueError, match="negative weight"):  # not a gap
+        read_interactions(weighed, missing="drop")

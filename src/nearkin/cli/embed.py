@@ -70,7 +70,7 @@ def embed(
       ste, t-ste, gnmds, ckl, soe. [default: auto, ste]
     - start: Pairs: train this folder's model further with SIGNALS as new pairs, also into the same folder.
     + missing: Pairs without an id or a weight, comparisons without an answer (empty, NA, -99): raise an error, or drop
-      and count them; 9,skip drops these answers too. [default: raise]
+      and count them, and pairs whose features a table lacks; 9,skip drops these answers too. [default: raise]
     - raters: Comparisons: all equal; estimated: weigh each rater's answers by their reliability; turn (round) or drop
       the answers of raters who answer the opposite of the others. [default: equal]
     """

@@ -146,7 +146,7 @@ class Column:
     def ids(self) -> np.ndarray:
         """Text (object of str) or integers; ValueError for missing ids, fractions, and all other types."""
         values = self.unrounded().values
-        self._complete("ids", self.gaps())
+        self._complete("ids", self.without_id())
         if values.dtype.kind == "f":
             if not (values == np.floor(check_exact(values, self._title))).all():
                 raise ValueError(f"{self._title} has ids that are no exact integers; write them as text")
@@ -210,6 +210,11 @@ class Column:
             if integers(known) is not None or all(map(whole_float, known.unique().to_pylist())):
                 empty = empty | gone
         return empty[codes]
+
+    def without_id(self) -> np.ndarray:
+        """`gaps`, and cells of -1, which pandas' codes have for a missing value."""
+        numbers = None if self.is_text else self.maybe_numbers
+        return self.gaps() if numbers is None else self.gaps() | (numbers == -1)
 
     def numbers(self) -> np.ndarray:
         """Numbers (n,), integers unchanged and all others float64; ValueError for what is no number or missing."""
@@ -321,9 +326,10 @@ class Column:
 
     def _complete(self, what: str, missing: np.ndarray) -> None:
         if missing.any():
+            row = int(missing.argmax())
             raise ValueError(
-                f"{self._title} has {counted(int(missing.sum()), f'missing {what[:-1]}')}, the first in row "
-                f"{int(missing.argmax())}; fill them or remove these rows, of pairs by missing='drop' (embed, train: "
+                f"{self._title} has {counted(int(missing.sum()), f'missing {what[:-1]}')}, the first in row {row} "
+                f"({str(self.cell(row))!r}); fill them or remove these rows, of pairs by missing='drop' (embed, train: "
                 "--missing drop)"
             )
 

@@ -294,6 +294,28 @@ def described_features(
     return ids, sp.csr_matrix(sp.hstack(blocks), dtype=np.float32), names, about
 
 
+def with_features(
+    columns: dict[str, Column], side: str, listed: np.ndarray, file: str, missing: str
+) -> tuple[dict[str, Column], list[str]]:
+    """The rows whose ids of a side are `listed` in the file of its features, and a note that counts the others;
+    ValueError for these unless `missing` is "drop"."""
+    column, ids = columns[side], set(listed.tolist())
+    codes, names = column.coded
+    unknown = np.array([name not in ids for name in names.to_pylist()], bool)
+    gone = unknown[codes]
+    if not gone.any() or column.is_text != (listed.dtype.kind == "O"):  # of two types: an error of `from_pairs`
+        return columns, []
+    lacks = f"{file} lacks {counted(int(unknown.sum()), 'id')} of column {column.name!r} of {column.source}"
+    if missing == "raise" or gone.all():
+        first, other = names[int(unknown.argmax())].as_py(), listed[:1].tolist()
+        raise ValueError(
+            f"{lacks}, the first is {first!r}, as {other} there ({gone.sum():,} of {len(gone):,} rows); add a "
+            "row for each, or type missing='drop' (--missing drop) to leave their pairs out"
+        )
+    kept = {role: values.take(~gone) for role, values in columns.items()}
+    return kept, [f"{counted(int(gone.sum()), 'row')} left out: {lacks}"]
+
+
 def _number(values: np.ndarray, column: str, path: str) -> tuple[np.ndarray, list[str]]:
     numbers = values.astype(np.float64)
     known = np.isfinite(numbers)

@@ -9,7 +9,7 @@ from nearkin._check import check_choice, check_instance, check_integer, check_re
 from nearkin._fields import FileOrFrame, StrPath, counted, quoted
 from nearkin._types import Seed
 from nearkin.data.column import Column, arrow_cells, text_column
-from nearkin.data.columns import described_features
+from nearkin.data.columns import described_features, with_features
 from nearkin.data.files import TextOptions, brief
 from nearkin.data.lists import list_cells
 from nearkin.data.names import PAIRS as SYNONYMS
@@ -55,7 +55,8 @@ def read_interactions(
     header, delimiter, encoding, comment: as in `nearkin.data.read_table`.
     min_weight: rows below it are left out.
     duplicates: weights of a pair that occurs more than once are merged by "sum", "last" or "max".
-    missing: "raise", or "drop" to leave out and count rows that lack an id, a weight or another of these cells.
+    missing: "raise", or "drop" to leave out and count rows that lack an id (empty or -1), a weight, another of these
+        cells, or their features.
     left_features, right_features: tables with an id in the first column (see `read_features`). Their ids are then the
         whole catalogue of that side, so that ids without any pair get vectors too.
 
@@ -91,15 +92,18 @@ def read_interactions(
     text = TextOptions(header, delimiter, encoding, comment)
     table = read_table(path, **vars(text), named=asked.values())
     columns, notes = _one_pair_each(table, find_columns(table, asked))
-    columns, left_out = (columns, []) if missing == "raise" else _complete(columns)
     columns |= {side: columns[side].as_ids() for side in ("left", "right")}
+    columns, left_out = (columns, []) if missing == "raise" else _complete(columns)
+    tables = {"left": left_features, "right": right_features}
+    features = {side: described_features(name) for side, name in tables.items() if name is not None}
+    for side, (listed, *_) in features.items():
+        columns, others = with_features(columns, side, listed, str(tables[side]), missing)
+        left_out += others
     numbers = columns["weight"].numbers() if "weight" in columns else None
     times = columns["timestamp"].times(pattern or None) if "timestamp" in columns else None
     parts = _parts(columns["split"]) if "split" in columns else None
     keep = slice(None) if numbers is None else _observed(columns["weight"], numbers, min_weight)
     ids = {side: columns[side].take(keep).id_codes() for side in ("left", "right")}
-    tables = {"left": left_features, "right": right_features}
-    features = {side: described_features(name) for side, name in tables.items() if name is not None}
     catalogues = {f"{side}_ids": np.arange(n) for side, n in zip(tables, table.shape or (), strict=False)}
     catalogues |= {f"{side}_ids": found[0] for side, found in features.items()}
     catalogues |= {f"{side}_features": found[1] for side, found in features.items()}
@@ -147,8 +151,9 @@ def _one_pair_each(table: Table, columns: dict[str, Column]) -> tuple[dict[str, 
 
 def _complete(columns: dict[str, Column]) -> tuple[dict[str, Column], list[str]]:
     """The rows of the columns in which no cell is missing, and a note that counts the others."""
-    gaps = {role: column.gaps() for role, column in columns.items()}
-    for role in gaps.keys() - {"left", "right"}:
+    sides = "left", "right"
+    gaps = {role: column.without_id() if role in sides else column.gaps() for role, column in columns.items()}
+    for role in gaps.keys() - set(sides):
         numbers = columns[role].maybe_numbers
         gaps[role] = gaps[role] if numbers is None else gaps[role] | (numbers != numbers)
     gone = np.any(list(gaps.values()), axis=0)
@@ -158,7 +163,8 @@ def _complete(columns: dict[str, Column]) -> tuple[dict[str, Column], list[str]]
     if gone.all():
         raise ValueError(f"no row of {columns['left'].source} is complete ({whose}); name other columns")
     note = f"{counted(int(gone.sum()), 'row')} with a missing cell left out ({whose})"
-    return {role: column.take(~gone).retyped() for role, column in columns.items()}, [note]
+    left = {role: column.take(~gone).retyped() for role, column in columns.items()}
+    return left | {side: left[side].as_ids() for side in sides}, [note]
 
 
 def _other_lists(column: Column) -> list[list[object]] | None:

@@ -41,13 +41,6 @@ def given_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     return found
 
 
-def _unreserved(ids: np.ndarray) -> np.ndarray:
-    """`ids` unchanged; ValueError for one that marks a place without a result."""
-    if (none := ids == _none(ids)).any():
-        raise ValueError(f"ids hold {ids[none][0].item()!r}, which marks a place without a result; give another id")
-    return ids
-
-
 def _none(ids: np.ndarray) -> int | str:
     """What stands where no vector was found."""
     return -1 if ids.dtype.kind == "i" else ""
@@ -120,7 +113,7 @@ class RowIds:
             raise ValueError("ids is missing, and this index has ids; give one a vector (--ids FILE, or a column)")
         none = np.empty(0, np.int64)
         if ids is not None:
-            return self._changed(self._addable(_unreserved(given_ids(ids, m))), none, None)
+            return self._changed(self._addable(given_ids(ids, m)), none, None)
         if self.next_id is None:
             return NewIds(RowIds(None, self.n + m), none)
         return self._changed(np.arange(self.next_id, self.next_id + m), none, self.next_id + m)
@@ -134,7 +127,7 @@ class RowIds:
         """Positions of those of `ids`, each once, that are there; ValueError or TypeError where the others cannot be
         added."""
         found = self.positions(ids)
-        new = _unreserved(ids[found < 0])
+        new = ids[found < 0]
         if len(new) and self.n and self._counted:
             raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its vectors; `add` takes no ids")
         self._addable(new)

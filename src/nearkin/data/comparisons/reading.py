@@ -143,7 +143,7 @@ def describe(source: FileOrFrame, *, kind: str | None = None, **options: Any) ->
 
 def _without_answer(roles: Roles, missing: str, source: str) -> np.ndarray:
     """Rows (m,) that lack an object, or an answer: an empty cell, a word for none, or a code of surveys for none."""
-    gone = np.any([c.gaps() | np.isin(_distinct(c), _CODES)[c.coded.codes] for c in roles.objects], axis=0)
+    gone = np.any([c.without_id() | np.isin(_distinct(c), _CODES)[c.coded.codes] for c in roles.objects], axis=0)
     more = [] if missing in ("raise", "drop") else missing.split(",")
     column = roles.rating if roles.response is None else roles.response
     texts = np.zeros(len(gone), "U1") if column is None else _texts(column)
