@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date, time
 from importlib import import_module
 from io import BufferedReader, BytesIO, StringIO
-from itertools import zip_longest
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, TypedDict, Unpack
@@ -137,11 +136,25 @@ class Locator:
         return _OPENERS.get(self.path.suffix.lower(), open)(self.path, "rb")
 
 
+_SHEET_MB, _SHEET_RATIO = 10, 100  # what a part of a workbook may be unpacked to in any case, and how many times larger
+
+
 def _sheet(path: Path) -> bytes:
     """A workbook's first sheet without empty rows and columns, dates as ISO dates."""
+    with zipfile.ZipFile(path) as archive:
+        for part in archive.infolist():
+            if part.file_size > max(_SHEET_MB * 1_000_000, _SHEET_RATIO * part.compress_size):
+                raise ValueError(f"{path} announces {part.file_size:,} bytes of {part.filename}; save it again, as CSV")
     with closing(extra("openpyxl", "excel").load_workbook(path, read_only=True, data_only=True)) as book:
-        rows = [list(map(_written, row)) for row in book.worksheets[0].iter_rows(values_only=True)]
-    columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # a size that it announces is filled with empty cells
+        cells = [
+            {place: text for place, cell in enumerate(row) if (text := _written(cell))}
+            for row in sheet.iter_rows(values_only=True)
+            if any(cell is not None for cell in row)
+        ]
+    places = sorted({place for row in cells for place in row})
+    columns = [[row.get(place, "") for row in cells if row] for place in places]
     file = StringIO()
     csv.writer(file, lineterminator="\n").writerows(zip(*columns, strict=True))
     return file.getvalue().encode()

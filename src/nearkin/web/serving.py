@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import files
+from pathlib import Path
 from typing import TypeAlias
 
 import uvicorn
@@ -104,6 +105,11 @@ async def _read_json(request: Request) -> Record:
     if not isinstance(body, dict):
         raise HTTPException(400, "send a JSON object")
     return body
+
+
+def is_inside(file: Path, folder: Path) -> bool:
+    """Whether a file, with links followed, is an ordinary one below a folder: no other one is served from it."""
+    return file.is_file() and file.resolve().is_relative_to(folder.resolve())
 
 
 def page(name: str) -> Get:

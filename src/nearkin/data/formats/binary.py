@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
-from nearkin._fields import StrPath, counted
+from nearkin._fields import Extra, StrPath, counted
 from nearkin._json import parsed_json
 from nearkin._pairs import real_matrix
 from nearkin._storage import is_of_system
@@ -55,6 +55,18 @@ def check_size(name: str, header: Header, offset: int, found: int) -> None:
     if found != needed:
         fault, remedy = ("truncated", "copy") if found < needed else ("damaged", "write")
         raise ValueError(f"{name} is {fault}: it has {found} bytes, its header announces {needed}; {remedy} it again")
+
+
+_DEFLATED = 1_032  # bytes that one byte of deflate holds at most; other compressions of arrays hold fewer
+
+
+def check_packed(name: str, announced: int, stored: int, *, packed: bool) -> None:
+    """ValueError if `announced` bytes cannot be in the `stored` bytes, compressed or not."""
+    if announced > stored * (_DEFLATED if packed else 1):
+        raise ValueError(
+            f"{name} announces {announced:,} bytes, and its file stores {stored:,} of them; write it again, with all "
+            "its values"
+        )
 
 
 def _open_header(where: Locator) -> tuple[Header, int]:
@@ -216,6 +228,8 @@ def _member(where: Locator, key: str) -> Iterator[tuple[IO[bytes], Header]]:
         with archive.open(info) as file:
             header = read_header(file, name)
             check_size(name, header, file.tell(), info.file_size)
+            size = min(info.compress_size, where.path.stat().st_size)
+            check_packed(name, info.file_size, size, packed=info.compress_type != zipfile.ZIP_STORED)
             yield file, header
 
 
@@ -277,15 +291,35 @@ def open_hdf5(where: Locator) -> FileRows:
     """Rows of a data set of an HDF5 file, `file.h5:name` if it has several, such as ann-benchmarks' train and test."""
     h5py = extra("h5py", "hdf5")
     with h5py.File(where.path, "r") as file:
-        names = list[str]()
+        names = list[str]()  # links to other files are none of them
         file.visititems(lambda name, found: names.append(name) if isinstance(found, h5py.Dataset) else None)
         key = choose_name(replace(where, key=where.key and where.key.strip("/")), names)
+        _check_stored(file[key], f"{where.path}:{key}", where.path.stat().st_size)
         shape, dtype, distance = file[key].shape, file[key].dtype, str(file.attrs.get("distance", ""))
     rows = mapped_rows(str(where), shape, dtype, lambda: h5py.File(where.path, "r")[key])
     if distance not in _DISTANCES:
         return rows
     about = f"{where}: {counted(shape[0], 'row')} of {counted(shape[1], 'number')} for the distance {distance!r}"
     return replace(rows, about=f"{about}, here metric {_DISTANCES[distance]!r}")
+
+
+def _check_stored(data: Extra, name: str, size: int) -> None:
+    """ValueError unless all values of a data set of HDF5 are stored in its file, of `size` bytes: HDF5 reads other
+    files, loads plug-ins, and fills what is not stored."""
+    made, kept = data.id.get_create_plist(), data.id.get_storage_size()
+    filters = {made.get_filter(number)[0] for number in range(made.get_nfilters())}
+    if data.is_virtual or made.get_external_count():
+        raise ValueError(f"{name} is stored in other files; write its values into this one: create_dataset(data=X)")
+    if not filters <= _FILTERS.keys():
+        raise ValueError(f"{name} is compressed by filter {max(filters)}; write it by one of {', '.join(_COMPRESSED)}")
+    whole = data.chunks is None or data.id.get_num_chunks() == math.prod(
+        -(-n // chunk) for n, chunk in zip(data.shape, data.chunks, strict=True)
+    )
+    check_packed(name, data.size * data.dtype.itemsize, min(kept, size) if whole else 0, packed=len(filters) > 0)
+
+
+_COMPRESSED = ("gzip", "lzf", "szip")
+_FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "lzf"}
 
 
 def open_safetensors(where: Locator) -> FileRows:

@@ -14,6 +14,7 @@ from nearkin._check import check_lengths
 from nearkin._fields import counted
 from nearkin.data import read_table
 from nearkin.pipeline import inputs
+from nearkin.web.serving import is_inside
 
 Shown = tuple[int, ...]  # numbers of items, in the order on the page
 _MEDIA = {
@@ -63,9 +64,10 @@ class Items:
 def read_items(path: str | os.PathLike[str], *, header: bool | None = None) -> Items:
     """Items of a folder of pictures or sounds, of a table (.csv, .tsv, .parquet), or of a saved ordinal embedding.
 
-    A table has one column of names, or columns called id (name), text (label), image or sound (files in the table's
-    folder) and link; `header` is whether its first line names the columns (None looks). FileNotFoundError, or
-    ValueError for fewer than three items, names that repeat, or files that are missing or outside the table's folder.
+    Links that lead out of the folder are none of its pictures. A table has one column of names, or columns called id
+    (name), text (label), image or sound (files in the table's folder) and link; `header` is whether its first line
+    names the columns (None looks). FileNotFoundError, or ValueError for fewer than three items, names that repeat, or
+    files that are missing or outside the table's folder.
     """
     path = Path(path)
     if not path.exists():
@@ -74,7 +76,7 @@ def read_items(path: str | os.PathLike[str], *, header: bool | None = None) -> I
         return _of_table(path, header)
     if (path / "config.json").is_file():
         return named_items(OrdinalEmbedding.load(path).objects_.tolist())
-    found = sorted(file for file in path.iterdir() if file.suffix.lower() in _MEDIA and file.is_file())
+    found = sorted(file for file in path.iterdir() if file.suffix.lower() in _MEDIA and is_inside(file, path))
     if not found:
         raise ValueError(f"{path} holds no picture or sound ({', '.join(_MEDIA)})")
     stems = [file.stem for file in found]

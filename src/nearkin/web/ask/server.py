@@ -28,7 +28,7 @@ from nearkin._types import Record
 from nearkin.pipeline import embed_comparisons
 from nearkin.web import serving
 from nearkin.web.ask.questions import Items, Question, Shown
-from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Survey, journal_path
+from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Survey, journal_path, spreadsheet_cell
 
 _NAMED = 20  # raters left out that a sentence names
 _SECONDS = 5  # for one question, of which the page informs people before they begin
@@ -121,6 +121,10 @@ def results_zip(survey: Survey) -> bytes:
         raters = [
             row | r.parameters | r.fields | row | {"consent": r.consent, "consent_time": r.consent_time}
             for row, r in zip(told["raters"], given, strict=True)
+        ]
+        raters = [
+            {spreadsheet_cell(name): spreadsheet_cell(v) if isinstance(v, str) else v for name, v in row.items()}
+            for row in raters
         ]
         with (root / "raters.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(dict.fromkeys(name for row in raters for name in row)))

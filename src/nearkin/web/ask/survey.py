@@ -200,6 +200,21 @@ def _events(path: Path, lines: bytes) -> list[Record]:
         raise ValueError(f"{path} is damaged ({error}); move it away, or correct that line") from error
 
 
+def cleaned(text: str) -> str:
+    """Text that a person typed, in one line: without control characters, which no table of answers may hold."""
+    return " ".join("".join(c if c.isprintable() or c in _JOINERS else " " for c in text).split())
+
+
+_JOINERS = "\u200c\u200d"  # between letters of Persian, and in emoji
+
+
+def spreadsheet_cell(text: str) -> str:
+    """The text, of people, for a CSV file: a spreadsheet would run one that begins as a formula, so it gets a \' in
+    front. Names of items are ids, which stay unchanged."""
+    text = cleaned(text)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") and not text[1:].isdecimal() else text
+
+
 class AnswerTable:
     """The table of answers, one line an answer, as `nearkin embed` reads it. "Can't say" has no line."""
 
@@ -226,8 +241,9 @@ class AnswerTable:
         rater = self._raters[question.rater]
         names = [self._items.ids[item] for item in self._form.line(question.shown, question.choice or 0)]
         shown = " | ".join(self._items.ids[item] for item in question.shown)
-        about = [f"{question.seconds:.2f}", question.reason, question.number, shown, urlencode(rater.parameters)]
-        return [*names, rater.name, _iso(question.time), *about, f"{question.hidden:.2f}"]
+        who, shown, parameters = map(spreadsheet_cell, (rater.name, shown, urlencode(rater.parameters)))
+        about = [f"{question.seconds:.2f}", question.reason, question.number, shown, parameters]
+        return [*names, who, _iso(question.time), *about, f"{question.hidden:.2f}"]
 
 
 def _iso(seconds: float) -> str:
@@ -319,12 +335,13 @@ class Survey:
     ) -> Rater:
         """A rater who begins: that of `key`, or a new one, who agreed to the text of `consent`. A name that is taken
         gets a number ("maria 2"), so that nobody gets another person's key. ValueError for too long parameters."""
-        said = {"parameters": dict(parameters or {}), "fields": dict(fields or {})}
+        texts = {"parameters": parameters or {}, "fields": fields or {}}
+        said = {what: {cleaned(key): cleaned(text) for key, text in given.items()} for what, given in texts.items()}
         for what, given in said.items():
             if len(given) > _PARAMETERS or any(len(text) > _LETTERS for pair in given.items() for text in pair):
                 raise ValueError(f"{what} are more than {_PARAMETERS}, or one is of over {_LETTERS} letters")
         with self._lock:
-            name = self.rater(key).name if key else self._free(" ".join(name.split())[:60])
+            name = self.rater(key).name if key else self._free(cleaned(name)[:60])
             who = {"key": key or new_token(), "name": name, "begun": begun}
             if consent:
                 who |= {"consent": consent, "consent_time": _iso(time.time())}
@@ -339,7 +356,7 @@ class Survey:
 
     def invited(self, name: str) -> Rater:
         """The rater of a name that the experimenter gave, a new one if there is none."""
-        known = (rater for rater in self.raters.values() if rater.name == name)
+        known = (rater for rater in self.raters.values() if rater.name == cleaned(name)[:60])
         return next(known, None) or self.join(name, begun=False)
 
     def rater(self, key: str) -> Rater:

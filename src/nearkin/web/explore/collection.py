@@ -19,6 +19,7 @@ from nearkin.export import Source
 from nearkin.index import Index
 from nearkin.metrics import without_self
 from nearkin.pipeline import inputs
+from nearkin.web.serving import is_inside
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _SIZE = 160  # pixels of a picture's longer side on a page
@@ -85,9 +86,12 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
 
 
 def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
-    """Pictures of a folder, whose files are called as the ids (cat.jpg for cat), or an array (.npy, .npz:key)."""
+    """Pictures of a folder, whose files are called as the ids (cat.jpg for cat), or an array (.npy, .npz:key); links
+    that lead out of the folder are none of its pictures."""
     if os.path.isdir(path):
-        files = {file.stem: file for file in Path(path).iterdir() if file.suffix.lower() in _ENDINGS}
+        folder = Path(path)
+        inside = (file for file in folder.iterdir() if is_inside(file, folder))
+        files = {file.stem: file for file in inside if file.suffix.lower() in _ENDINGS}
         found = [files.get(name) for name in ids]
         if not any(found):
             some = ", ".join(sorted(files)[:3]) or "no pictures"
