@@ -161,8 +161,9 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def is_inside(name: str) -> bool:
-    """Whether a name with slashes, whatever the system, is that of a file below a folder."""
-    return {"", ".", ".."}.isdisjoint(name.split("/")) and not set(name) & set("\0\\:")
+    """Whether a name with slashes is that of a file below a folder."""
+    path = Path(name)  # Windows has other marks, too
+    return {"", ".", ".."}.isdisjoint((*name.split("/"), *path.parts)) and not path.anchor and "\0" not in name
 
 
 def checksums_of(path: Path) -> str:

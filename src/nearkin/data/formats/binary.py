@@ -119,6 +119,7 @@ def archive_keys(where: Locator) -> list[str]:
 
 
 _SPARSE = ({"indices", "indptr"}, {"row", "col"}, {"offsets"}, {"coords"})  # with data and shape, by format
+_MOST_EMPTY = 1_000_000  # rows, or columns, of a sparse matrix for each of its entries
 DENSE = 0.5  # share of entries stored from which the rows of a sparse matrix are read as vectors
 
 
@@ -130,6 +131,9 @@ def is_sparse(names: Iterable[str]) -> bool:
 def read_sparse(where: Locator) -> sp.coo_matrix:
     """The sparse matrix (m, n) of an .npz archive; ValueError if it does not say whether it holds rows or columns."""
     names = archive_keys(where)
+    for name in names:  # SciPy would take the memory that an array announces
+        with _member(where, name):
+            pass
     if "format" in names:
         found = sp.load_npz(where.path)
     elif {"row", "col"} <= set(names):
@@ -143,6 +147,10 @@ def read_sparse(where: Locator) -> sp.coo_matrix:
         found = kind((read_npz(where, "data"), read_npz(where, "indices"), indptr), shape=tuple(shape.tolist()))
     if hasattr(found, "check_format"):
         found.check_format(full_check=True)
+    if max(found.shape) > _MOST_EMPTY * (found.nnz + 1):  # pyright: ignore[reportArgumentType]
+        raise ValueError(
+            f"{where.path} has the shape {found.shape} and {counted(found.nnz, 'entry', 'entries')}; cut it"
+        )
     return real_matrix(found, str(where))
 
 
