@@ -272,6 +272,7 @@ class Comparisons:
     Attributes
     ----------
     indices, objects, weights, annotators, n_dropped, source, events: as given.
+    judgements: as given, or the events.
 
     Raises
     ------
@@ -293,6 +294,7 @@ class Comparisons:
     n_dropped: int = 0
     source: Reading | None = None
     events: np.ndarray | None = None
+    judgements: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         indices = as_indices(self.indices, "indices")
@@ -315,6 +317,7 @@ class Comparisons:
                 object.__setattr__(self, name, _column(column, name, len(indices)))
         if self.events is not None:
             _check_events(self.events, indices)
+            object.__setattr__(self, "judgements", self.events if self.judgements is None else self.judgements)
 
     def __repr__(self) -> str:
         return f"Comparisons({len(self):,} of {counted(self.n_objects, 'object')})"
@@ -342,7 +345,7 @@ class Comparisons:
         return as_quadruplets(self.indices)
 
 
-_COLUMNS = ("weights", "annotators", "events")
+_COLUMNS = ("weights", "annotators", "events", "judgements")
 _COMPARED = 2048  # comparisons at a time: their differences stay in the cache
 
 Answers: TypeAlias = Comparisons | ArrayLike
@@ -430,10 +433,10 @@ def _check_events(events: np.ndarray, indices: np.ndarray) -> None:
 
 def _column(column: ArrayLike, name: str, length: int) -> np.ndarray:
     column = as_array(column, name)
-    if column.shape != (length,):
+    if column.shape != (length,) and (name != "judgements" or column.shape != (length, 2)):
         raise ValueError(f"{name} has shape {column.shape}; it must be ({length},), one entry per comparison")
-    if name == "events" and column.dtype.kind not in "iu":
-        raise TypeError(f"events has dtype {column.dtype}; it must hold integers")
+    if name in ("events", "judgements") and column.dtype.kind not in "iu":
+        raise TypeError(f"{name} has dtype {column.dtype}; it must hold integers")
     if name == "weights":
         if column.dtype.kind not in "iufb":
             raise TypeError(f"weights has dtype {column.dtype}; it must be numeric")

@@ -112,7 +112,7 @@ def map_page(folder: Path, run: Record) -> Page:
     values = {name.replace("_", " "): record.get(name) for name in ("noise_floor", "train_error", "contradictions")}
     if (error := record.get("held_out_error")) is not None:
         n, (low, high) = record["held_out_answers"], record["held_out_interval"]
-        of = f"{round(error * n):,} wrong of {counted(n, 'held-out answer')}, 90 % interval {low:.3f} to {high:.3f}"
+        of = f"{round(error * n):,} wrong of {counted(n, 'comparison')}, 90 % interval {low:.3f} to {high:.3f}"
         values = {f"held-out error: {of}": f"{error:.3f}"} | values
     page = _report(folder, title, lead, _facts("Results", values))
     for title in _DRAWINGS:

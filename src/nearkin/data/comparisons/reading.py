@@ -114,7 +114,8 @@ def read_comparisons(
     if roles.rating is not None:
         high = roles.form == "similarity"
         rows, origin = rated_quadruplets(rows, roles.rating.numbers(), options["annotators"], high_is_near=high)
-        options = {name: None if values is None else values[origin] for name, values in options.items()}
+        options = {name: None if values is None else values[origin[:, 0]] for name, values in options.items()}
+        options["judgements"] = origin
         if not len(rows):
             raise ValueError(f"{table.name}: no two pairs are rated differently by one person; nothing is compared")
     else:
@@ -220,7 +221,7 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
     rows = table.matrices[held[0]]
     if rows.ndim != 2 or rows.shape[1] not in (3, 4):
         raise ValueError(f"{table.name}: {held[0]} has shape {rows.shape}; it must be (m, 3) or (m, 4)")
-    known = ("weights", "responses", "annotators")
+    known = ("weights", "responses", "annotators", "judgements")
     flat = {name: table.columns[name] for name in known if name in table.columns}
     if odd := [
         name for name, column in table.columns.items() if name not in (*known, "objects") and len(column) == len(rows)
@@ -230,6 +231,7 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
             f"{', '.join(known)} (True, or 1, where the row is the answer; else False, or -1), or leave it out"
         )
     optional = {name: _names(column) if name == "annotators" else column.values for name, column in flat.items()}
+    optional |= {name: table.matrices[name] for name in ("judgements",) if name in table.matrices}  # of two ratings
     shape = form if form in FORMS else "ordered"
     if "objects" in table.columns:
         names = _names(table.columns["objects"]) if objects is None else objects
@@ -238,7 +240,7 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
         found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **optional)
     kind = "triplet" if rows.shape[1] == 3 else "quadruplet"
     roles = Roles([Column(held[0], rows)], form or kind)
-    return replace(found, source=_understood(table, roles, found, sorted(set(table.matrices) - set(held))))
+    return replace(found, source=_understood(table, roles, found, sorted(set(table.matrices) - {*held, "judgements"})))
 
 
 def _understood(table: Table, roles: Roles, found: Comparisons, aside: Iterable[str] | None = None) -> Reading:
@@ -267,16 +269,9 @@ def _understood(table: Table, roles: Roles, found: Comparisons, aside: Iterable[
 
 
 def comparisons_from_names(
-    rows: "ArrayLike | Coded",
-    *,
-    weights: ArrayLike | None = None,
-    annotators: ArrayLike | None = None,
-    responses: ArrayLike | None = None,
-    form: str = "ordered",
-    on_invalid: str = "raise",
-    objects: Sequence[object] | None = None,
+    rows: "ArrayLike | Coded", *, objects: Sequence[object] | None = None, **options: Any
 ) -> Comparisons:
-    """Comparisons from rows (m, 3) or (m, 4) of names of any one type; arguments as in `read_comparisons`.
+    """Comparisons from rows (m, 3) or (m, 4) of names of any one type; options as in `comparisons_from_array`.
 
     >>> comparisons_from_names([["Rome", "Milan", "Oslo"]]).objects.tolist()
     ['Milan', 'Oslo', 'Rome']
@@ -287,15 +282,7 @@ def comparisons_from_names(
         raise ValueError(f"rows has shape {shape}; it must be (m, 3) or (m, 4)")
     flat = Coded(rows.codes.ravel(), rows.names) if isinstance(rows, Coded) else rows.ravel()
     numbers, names = number_ids(flat, cast("ArrayLike | None", objects), "rows", "objects")
-    return comparisons_from_array(
-        numbers.reshape(shape),
-        objects=names,
-        weights=weights,
-        annotators=annotators,
-        responses=responses,
-        form=form,
-        on_invalid=on_invalid,
-    )
+    return comparisons_from_array(numbers.reshape(shape), objects=names, **options)
 
 
 def comparisons_from_array(
@@ -305,6 +292,7 @@ def comparisons_from_array(
     weights: ArrayLike | None = None,
     annotators: ArrayLike | None = None,
     responses: ArrayLike | None = None,
+    judgements: ArrayLike | None = None,
     form: str = "ordered",
     on_invalid: str = "raise",
 ) -> Comparisons:
@@ -327,7 +315,9 @@ def comparisons_from_array(
     names = np.arange(largest + 1) if objects is None else _check.as_array(cast("ArrayLike", objects), "objects")
     n_rows = len(rows)
     if responses is not None:
-        rows = orient(rows, _check.as_array(responses, "responses"))
+        turned = _check.as_array(responses, "responses")
+        rows = orient(rows, turned)
+        judgements = orient(np.asarray(judgements), turned) if np.ndim(judgements) == 2 else judgements
     rows, source = expand_form(rows, form)
     bad = invalid_rows(rows)
     if bad.any() and on_invalid == "raise":
@@ -336,8 +326,9 @@ def comparisons_from_array(
     if len(keep) == 0:
         raise ValueError(f"all {len(rows)} comparisons repeat an index; none is left")
     columns: Record = {"events": keep} if form == "odd-one-out" else {}
-    for name, column in (("weights", weights), ("annotators", annotators)):
-        if column is not None and np.shape(column) != (n_rows,):
+    judgements = np.arange(n_rows) if judgements is None and form != "ordered" else judgements
+    for name, column in (("weights", weights), ("annotators", annotators), ("judgements", judgements)):
+        if column is not None and np.shape(column)[:1] != (n_rows,):
             raise ValueError(f"{name} has shape {np.shape(column)}; it must be {(n_rows,)}, a value for each row")
         if column is not None:
             columns[name] = _check.as_array(column, name)[keep]
@@ -352,9 +343,15 @@ def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
     """
     if not isinstance(comparisons, Comparisons):
         comparisons = comparisons_from_array(comparisons)
-    if y is None:
-        return comparisons
-    return replace(comparisons, indices=orient(comparisons.indices, _check.as_array(cast("ArrayLike", y), "y"), "y"))
+    return comparisons if y is None else turn(comparisons, _check.as_array(cast("ArrayLike", y), "y"), "y")
+
+
+def turn(comparisons: Comparisons, responses: np.ndarray, name: str = "responses") -> Comparisons:
+    """`comparisons` with those reversed for which `orient` reverses the row."""
+    indices, judgements = orient(comparisons.indices, responses, name), comparisons.judgements
+    if judgements is not None and judgements.ndim == 2:
+        judgements = orient(judgements, responses, name)
+    return replace(comparisons, indices=indices, judgements=judgements)
 
 
 Ways = Mapping[str, np.ndarray]
@@ -494,7 +491,7 @@ def orient(indices: np.ndarray, responses: np.ndarray, name: str = "responses") 
             f"{name} holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the row is the "
             f"answer. For 0 and 1 pass {name} == 1"
         )
-    turned = indices[:, [0, 2, 1]] if indices.shape[1] == 3 else indices[:, [2, 3, 0, 1]]
+    turned = indices[:, {2: [1, 0], 3: [0, 2, 1], 4: [2, 3, 0, 1]}[indices.shape[1]]]  # 2: judgements of two pairs
     return np.where((responses > 0)[:, None], indices, turned)
 
 
@@ -520,7 +517,7 @@ _MOST = 40  # comparisons of one rated pair at most
 def rated_quadruplets(
     pairs: np.ndarray, ratings: np.ndarray, raters: np.ndarray | None, *, high_is_near: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (m, 4) of ids (i, j, l, k), and for each the number of the rating (of the nearer pair) it comes from.
+    """Rows (m, 4) of ids (i, j, l, k), and (m, 2) the numbers of the two ratings compared, the nearer pair's first.
 
     pairs (n, 2), ratings (n,). Two ratings are compared if one rater gave both and they differ. Each is compared with
     at most 40 others, evenly spaced among the rater's ratings; the rows are the same in every run.
@@ -541,4 +538,4 @@ def rated_quadruplets(
     swapped = (pairs[first] == pairs[second][:, ::-1]).all(axis=1)
     apart = ~swapped & (pairs[first] != pairs[second]).any(axis=1)  # a pair rated twice does not rank another
     first, second = first[apart], second[apart]
-    return np.concatenate([pairs[first], pairs[second]], axis=1), first
+    return np.concatenate([pairs[first], pairs[second]], axis=1), np.stack([first, second], axis=1)

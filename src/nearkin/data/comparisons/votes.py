@@ -1,32 +1,44 @@
 """Repeated and contradictory answers; splits by questions; random comparisons."""
 
-from dataclasses import replace
-
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from nearkin import _check
 from nearkin._check import check_instance, numpy_generator
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Seed
-from nearkin.data.comparisons.reading import orient
+from nearkin.data.comparisons.reading import orient, turn
 from nearkin.records import Comparisons, as_quadruplets, nearer
 
 
 def number_questions(comparisons: Comparisons) -> np.ndarray:
     """(m,) the number of the question behind each answer, in the order in which questions are first met.
 
-    A question is which of two pairs is nearer; pairs have no order, and the answer does not matter. Rows of one event
-    have the number of one question, as do all events about the same three objects.
+    A question is which of two pairs is nearer; pairs have no order, and the answer does not matter. Rows of one
+    judgement have the number of one question, as do all events about the same three objects.
     """
-    number = _questions(comparisons)[0]
-    if comparisons.events is None or len(number) == 0:
-        return number
-    events = np.unique(comparisons.events, return_inverse=True)[1] + int(number.max()) + 1
-    size = int(events.max()) + 1
-    links = coo_array((np.ones(len(number), np.int32), (number, events)), shape=(size, size))
-    return _by_first(connected_components(links, directed=False)[1][number])
+    judgements = comparisons.judgements if isinstance(comparisons, Comparisons) else None
+    if judgements is None or judgements.ndim == 2:  # two ratings are two judgements
+        return _questions(comparisons)[0]
+    return number_judgements(comparisons)[:, 0]
+
+
+def number_judgements(comparisons: Comparisons, *, shared: bool = True) -> np.ndarray:
+    """(m, 2) the numbers of the judgements behind each comparison, twice the same one unless it is of two ratings.
+
+    What has a common number is held out and redrawn together. Judgements on the same pairs of objects, as repeated
+    questions, have one number: everybody's if `shared`, else those of one annotator.
+    """
+    pairs, m, annotators = _pairs(comparisons), len(comparisons), comparisons.annotators
+    numbers = np.arange(m) if comparisons.judgements is None else comparisons.judgements
+    ends = np.unique(numbers, return_inverse=True)[1].reshape(m, numbers.ndim)[:, [0, -1]]
+    who = np.zeros(m) if shared else np.arange(m) if annotators is None else annotators
+    who = np.unique(who, return_inverse=True)[1].astype(np.uint64)[:, None]
+    names, code = np.unique(pairs * (who.max(initial=0) + np.uint64(1)) + who, return_inverse=True)
+    entries = np.unique(ends * len(names) + code.reshape(m, 2))  # each pair of a judgement once
+    marks = np.random.default_rng(0).integers(2**62, size=len(names))  # whose sum tells sets of pairs apart
+    topics = np.zeros(ends.max(initial=-1) + 1, np.int64)
+    np.add.at(topics, entries // len(names), marks[entries % len(names)])
+    return _by_first(topics)[ends]
 
 
 def net_votes(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
@@ -41,15 +53,18 @@ def net_votes(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
     return np.bincount(number, weights * signs, minlength=size), np.bincount(number, weights, minlength=size)
 
 
-def _questions(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) the number of each answer's question, and whether the answer is the pair of the lower number."""
+def _pairs(comparisons: Comparisons) -> np.ndarray:
+    """(m, 2) uint64 numbers of each comparison's nearer and farther pair, which have no order."""
     check_instance(comparisons, "comparisons", Comparisons)
     i, j, l, k = comparisons.quadruplets().T.astype(np.uint64)  # noqa: E741  the paper's letters
     n = np.uint64(comparisons.n_objects)
-    near = np.minimum(i, j) * n + np.maximum(i, j)  # a pair has no order
-    far = np.minimum(l, k) * n + np.maximum(l, k)
-    question = np.stack([np.minimum(near, far), np.maximum(near, far)], axis=1)
-    return _by_first(question), near < far
+    return np.stack([np.minimum(i, j) * n + np.maximum(i, j), np.minimum(l, k) * n + np.maximum(l, k)], axis=1)
+
+
+def _questions(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
+    """(m,) the number of each answer's question, and whether the answer is the pair of the lower number."""
+    pairs = _pairs(comparisons)
+    return _by_first(np.sort(pairs, axis=1)), pairs[:, 0] < pairs[:, 1]
 
 
 def _by_first(values: np.ndarray) -> np.ndarray:
@@ -67,17 +82,24 @@ def held_out_noise_floor(comparisons: Comparisons) -> float:
     and two answers disagree with chance D = 2 p (1 - p), so that min(p, 1 - p) = (1 - sqrt(1 - 2 D)) / 2. The mean of
     D over questions, weighted by their answers, is estimated without bias from pairs of answers and put into this
     formula. It is convex in D: where some questions are harder than others, the floor lies above the number returned
-    (Jensen). One row is one answer, whatever its weight. ValueError if no question was answered twice.
+    (Jensen). One row is one answer, whatever its weight; answers with a common judgement are no pair. ValueError if no
+    question was answered twice.
     """
     number, first = _questions(comparisons)
-    total = np.bincount(number)
-    ones = np.bincount(number, first)
-    repeated = total >= 2
+    judgements = np.arange(len(number)) if comparisons.judgements is None else comparisons.judgements
+    low, high = np.where(
+        first[:, None], *(judgements.reshape(len(number), -1)[:, ends] for ends in ([0, -1], [-1, 0]))
+    ).T
+    pairs = np.zeros((2, number.max(initial=-1) + 1))  # of a question's answers: all, and those that disagree
+    for sign, *common in ((1,), (-1, low), (-1, high), (1, low, high)):
+        group = _by_first(np.stack([number, *common], axis=1))
+        total, ones = np.bincount(group), np.bincount(group, first)
+        question = number[np.unique(group, return_index=True)[1]]
+        pairs += [sign * np.bincount(question, count) for count in (total * (total - 1) / 2, ones * (total - ones))]
+    repeated = pairs[0] > 0
     if not repeated.any():
         raise ValueError("no question was answered twice; the noise floor cannot be told from these comparisons")
-    total, ones = total[repeated].astype(np.float64), ones[repeated]
-    disagree = 2 * ones * (total - ones) / (total * (total - 1))  # share of a question's pairs of answers
-    share = float(np.average(disagree, weights=total))
+    share = float(np.average((pairs[1] / np.maximum(pairs[0], 1))[repeated], weights=np.bincount(number)[repeated]))
     return 0.5 * (1.0 - float(np.sqrt(max(0.0, 1.0 - 2.0 * share))))
 
 
@@ -95,11 +117,11 @@ def split_comparisons(
     Parameters
     ----------
     comparisons: `Comparisons`.
-    test_size: share held out.
-    by: "rows" holds out comparisons; "questions" holds out questions with all their answers, because a split by rows
-        would test on training questions that were asked more than once (without repeated questions it is the same
-        split); "objects" holds out objects, and with them every comparison that has one (those of objects that took no
-        part); "annotators" holds out all answers of some annotators.
+    test_size: share held out; of ratings so many that this is the share of comparisons in the test part.
+    by: "rows" holds out judgements (`Comparisons.judgements`), with all that one annotator answered to the same
+        question; "questions" holds out questions, with everybody's answers; "objects" holds out objects, and with them
+        every judgement on one (those of objects that took no part); "annotators" holds out all answers of some
+        annotators. Comparisons of a held-out rating with one that is not are in neither part.
     random_state: seed, NumPy generator or RandomState.
 
     Returns
@@ -118,38 +140,36 @@ def split_comparisons(
     >>> len(train), len(test)
     (40, 10)
     """
-    _check.check_instance(comparisons, "comparisons", Comparisons)
     _check.check_choice(by, "by", ("rows", "questions", "objects", "annotators"))
     _check.check_real(test_size, "test_size", low=0.0, high=1.0)
-    rng = numpy_generator(random_state)
+    number, rng = number_judgements(comparisons, shared=by == "questions"), numpy_generator(random_state)
     if by == "annotators" and comparisons.annotators is None:
         raise ValueError("by is 'annotators' and the comparisons name none; use by='rows'")
-    units = {  # (m,) or (m, 3) or (m, 4): a comparison is held out with any of its units
-        "rows": lambda: np.arange(len(comparisons)),
-        "questions": lambda: number_questions(comparisons),
-        "objects": lambda: comparisons.indices,
-        "annotators": lambda: np.asarray(comparisons.annotators),
-    }[by]()
-    names = np.arange(comparisons.n_objects) if by == "objects" else np.unique(units)
-    out = rng.permutation(names)[: round(test_size * len(names))]
-    held = np.isin(units, out).reshape(len(comparisons), -1).any(axis=1)
-    if held.all() or not held.any():
+    annotators = np.repeat(np.reshape(comparisons.annotators, (-1, 1)), 4, axis=1)
+    units = {"objects": comparisons.quadruplets(), "annotators": annotators}  # (m, 4): of both objects of both pairs
+    held = units.get(by, np.repeat(number, 2, axis=1))
+    names = np.arange(comparisons.n_objects) if by == "objects" else np.unique(held)
+    rated = by in ("rows", "questions") and (number[:, 0] != number[:, 1]).any()
+    share = test_size**0.5 / (test_size**0.5 + (1 - test_size) ** 0.5) if rated else test_size
+    marked = np.isin(held, rng.permutation(names)[: round(share * len(names))]).reshape(-1, 2, 2).any(axis=2)
+    train, test = held_out_parts(comparisons, np.isin(number, number[marked]), by == "questions")
+    if not len(train) or not len(test):
         raise ValueError(
             f"test_size is {test_size}: a split of {counted(len(comparisons), 'comparison')} by {by} leaves "
-            f"{int((~held).sum())} to train on and {int(held.sum())} to test; choose another test_size"
+            f"{len(train)} to train on and {len(test)} to test; choose another test_size, or collect more"
+            f"{' ratings by one rater: two make a comparison' if rated else ''}"
         )
-    return comparisons.take(np.flatnonzero(~held)), comparisons.take(np.flatnonzero(held))
+    return comparisons.take(train), comparisons.take(test)
 
 
-def question_folds(comparisons: Comparisons, n_folds: int, rng: np.random.Generator, why: str) -> np.ndarray:
-    """(m,) a fold for each answer, one for all of a question; ValueError, beginning with `why`, for too few."""
-    number = number_questions(comparisons)
-    fold = (rng.permutation(int(number.max()) + 1) % n_folds)[number]
-    if len(np.unique(fold)) < n_folds:
-        raise ValueError(
-            f"{why}; there are {counted(int(number.max()) + 1, 'different question')}; cross-validation needs {n_folds}"
-        )
-    return fold
+def held_out_parts(comparisons: Comparisons, held_out: np.ndarray, shared: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to train on and to test, by whether the judgements (m, 2) of each are held out: both, or none of them, and
+    where questions are `shared` none that is tested."""
+    train, test = ~held_out.any(axis=1), held_out.all(axis=1)
+    if shared and comparisons.judgements is not None:
+        question = _questions(comparisons)[0]
+        train &= ~np.isin(question, question[test])
+    return np.flatnonzero(train), np.flatnonzero(test)
 
 
 def comparisons_from_vectors(
@@ -199,7 +219,7 @@ def flip_answers(comparisons: Comparisons, share: float, *, random_state: Seed =
     rng = numpy_generator(random_state)
     responses = np.ones(len(comparisons), np.int64)
     responses[rng.permutation(len(comparisons))[: round(share * len(comparisons))]] = -1
-    return replace(comparisons, indices=orient(comparisons.indices, responses))
+    return turn(comparisons, responses)
 
 
 def distinct_rows(n: int, count: int, width: int, rng: np.random.Generator) -> np.ndarray:

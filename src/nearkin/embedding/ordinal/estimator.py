@@ -40,6 +40,7 @@ from nearkin.solvers import Solver
 from nearkin.statistics import shared_generator
 
 KIND = "ordinal-embedding"
+_COLUMNS = ("weights", "events", "judgements")  # of the comparisons, that a folder keeps
 
 
 def embedding_config(model: Any) -> Record:
@@ -57,10 +58,8 @@ def write_embedding(model: Any, folder: Path) -> None:
     """Write a fitted model's arrays and names into `folder`, which has config.json already."""
     answers = model.comparisons_
     arrays = {"embedding": model.embedding_, "comparisons": answers.indices}
-    if answers.weights is not None:
-        arrays["weights"] = answers.weights
-    if answers.events is not None:
-        arrays["events"] = answers.events
+    columns = {name: getattr(answers, name) for name in _COLUMNS}
+    arrays |= {name: column for name, column in columns.items() if column is not None}
     write_arrays(folder / "embedding.safetensors", arrays)
     names = json.dumps(model.objects_.tolist(), ensure_ascii=False)
     (folder / "objects.json").write_text(names + "\n", encoding="utf-8")
@@ -78,7 +77,9 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
     fitted = {
         "embedding_": arrays["embedding"],
         "objects_": objects,
-        "comparisons_": Comparisons(arrays["comparisons"], objects, arrays.get("weights"), events=arrays.get("events")),
+        "comparisons_": Comparisons(
+            arrays["comparisons"], objects, **{name: arrays[name] for name in _COLUMNS if name in arrays}
+        ),
         "rater_reliability_": None if weights is None else {name: float(weight) for name, weight in weights},
         "n_components_": config["n_components"],
         "dimension_curve_": config["dimension_curve"],
@@ -117,7 +118,8 @@ class OrdinalEmbedding(BaseEstimator):
         lists them, and groups of objects that no comparison connects.
     objects_: (n,) names.
     n_components_: p.
-    objective_, n_iter_, status_, history_: of the best start's run; records have "step" and "objective".
+    objective_, n_iter_, status_, history_: of the best start's run; records have "step" and "objective", the mean loss
+        of a comparison, or of a choice where `choices` are joint.
     comparisons_: the training data.
     rater_reliability_: rater -> weight, or None.
     dimension_curve_: the error by dimension, of n_components="auto".
@@ -269,16 +271,19 @@ class OrdinalEmbedding(BaseEstimator):
     def bootstrap(self, n_draws: int = 50, *, random_state: Seed = None) -> np.ndarray:
         """(n_draws, n, p) embeddings of resampled answers, each rotated, scaled and shifted onto `embedding_`.
 
-        Questions are drawn with replacement, with all their answers; each draw is fitted starting from `embedding_`.
-        The spread of an object's draws shows how well the answers determine its place: `plot_map(..., draws=...)` draws
-        it as ellipses. An object without an answer in a draw keeps its place.
+        Judgements are drawn with replacement, with all answers to the same question and all ratings of the same pair;
+        a comparison of two ratings counts as often as the product of their numbers. Each draw is fitted by L-BFGS to
+        convergence, from `embedding_`: with fewer steps it would stay near it. The spread of an object's draws shows
+        how well the answers determine its place: `plot_map(..., draws=...)` draws it as ellipses. An object without an
+        answer in a draw keeps its place.
         """
         check_is_fitted(self, "embedding_")
         _check.check_integer(n_draws, "n_draws", low=2)
         rng = numpy_generator(self.random_state if random_state is None else random_state)
 
         def embed(drawn: Comparisons) -> np.ndarray:
-            return self._task(drawn, rng).solve(self.embedding_.astype(np.float64), Run(self.max_iter, self.tol))[0]
+            task = Task(drawn, self.n_components_, self._loss(self.n_components_), "l-bfgs", rng, current())
+            return task.solve(self.embedding_.astype(np.float64), Run(1000, 1e-5))[0]
 
         return answers.bootstrap_embeddings(self.embedding_, self.comparisons_, embed, n_draws, rng)
 

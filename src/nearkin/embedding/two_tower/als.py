@@ -124,7 +124,8 @@ class ALS(AbstractSolver):
         """One sweep, the left side and then the right; returns the loss between the two, or after it with branches."""
         self._improve(0)
         between = self._improve(1)
-        return between.value() if self.branches == (None, None) else self.value()
+        value = between.value() if self.branches == (None, None) else self.value()
+        return value / self.loss.observed_weight
 
     def value(self) -> float:
         """The loss; with branches its penalty is that of the embeddings' distance from them."""

@@ -84,7 +84,8 @@ class TwoTower(BaseEstimator):
     ----------
     left_embeddings_, right_embeddings_: (m, k) and (n, k) float32.
     left_ids_, right_ids_: (m,) and (n,).
-    history_: one record a step: `step` from 1, `objective`, `seconds`, and `metric` with held-out pairs.
+    history_: one record a step: `step` from 1, `objective` for each observed pair (of its weight), penalties included,
+        `seconds`, and `metric` with held-out pairs.
     loss_: the loss as an object.
     trials_: one record a short fit of loss "auto": `loss`, `settings`, `recency` (the power by which items popular in
         the latest tenth weigh more, or 0), `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and `why` in the chosen one.

@@ -65,7 +65,7 @@ def state(survey: Survey) -> Record:
     fitted = survey.fitted
     weights = fitted.weights if fitted else {}
     return result(survey) | {
-        "curve": survey.curve,
+        "curve": [(n, error, held_out // len(survey.form.comparisons)) for n, error, held_out in survey.curve],
         "learned": fitted.n_answers if fitted else 0,
         "failure": survey.learner.failure,
         "raters": [

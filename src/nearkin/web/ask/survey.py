@@ -481,12 +481,12 @@ class Survey:
             if self._rng.random() < _SHARED:  # one that another rater was asked, so that the two compare
                 recent = (q.shown for q in reversed(self.questions[-_RECENT:]) if q.reason == "random")
                 shared = next((some for some in recent if self.form.key(some) not in rater.asked), None)
-            return "random", shared or self._drawn(rater), None
+            return "random", shared or self._drawn(rater, kept=True), None
         while self._chosen and plan.active and self.form.name != "pairs":
             shown = self._chosen.popleft()
-            if self.form.key(shown) not in rater.asked:
+            if self.form.key(shown) not in rater.asked and not self._is_kept(shown):
                 return "active", shown, None
-        return "start", self._drawn(rater), None
+        return "start", self._drawn(rater, kept=False), None
 
     def _catch(self, rater: Rater, number: int) -> Shown | None:
         """The catch question that a rater's question of that number is, None for another one: `plan.n_catch` of every
@@ -497,18 +497,24 @@ class Survey:
         places, order = rng.permutation(goal)[: self.plan.n_catch].tolist(), rng.permutation(len(catch))
         return catch[order[places.index(place) % len(catch)]] if place in places else None
 
-    def _drawn(self, rater: Rater) -> Shown:
-        """A question at random, a new one to the rater if 20 draws find one."""
+    def _drawn(self, rater: Rater, kept: bool | None = None) -> Shown:
+        """A question at random, if 20 draws find one a new one to the rater, of those that are `kept` or not."""
         for _ in range(20):
             shown = self.form.random(len(self.items), self._rng)
-            if self.form.key(shown) not in rater.asked:
+            if self.form.key(shown) not in rater.asked and kept in (None, self._is_kept(shown)):
                 break
         return shown
+
+    def _is_kept(self, shown: Shown) -> bool:
+        """Whether a question is kept out of the model for all raters: the `random_share` of all questions."""
+        return np.random.default_rng([self.plan.seed, *self.form.key(shown)]).random() < self.plan.random_share
 
     def _job(self) -> tuple[Comparisons, Comparisons, int]:
         """The arguments of `fit`: training answers and held-out answers."""
         given, number_of = self.comparing(), {key: n for n, key in enumerate(self.raters)}
-        learned, held_out = [q for q in given if q.is_learned], [q for q in given if q.reason == "random"]
+        learned = [q for q in given if q.is_learned]
+        trained = {self.form.key(q.shown) for q in learned}  # few items may have too few questions to keep some
+        held_out = [q for q in given if q.reason == "random" and self.form.key(q.shown) not in trained]
         names, per = np.arange(len(self.items)), len(self.form.comparisons)
         rows = self.form.all_comparisons(learned)
         raters = np.repeat([number_of[q.rater] for q in learned], per)
