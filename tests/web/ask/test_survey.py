@@ -369,3 +369,21 @@ def test_items_need_names_of_their_own() -> None:
         named_items(["a", "b"])
     with pytest.raises(ValueError, match="repeat the name 'a'"):
         Items(["a", "b", "a"], ["", "", ""], [None] * 3, [None] * 3)
+
+
+@pytest.mark.parametrize("form", ["triplet", "odd-one-out"])
+def test_no_tested_question_is_trained_on(open_survey: OpenSurvey, form: str) -> None:
+    """Other raters' answers to the questions of the error were trained on."""
+    settings = Plan(form=form, repeat_share=0, random_share=0.3, active=False), [str(number) for number in range(12)]
+    survey = open_survey(*settings)
+    for name in ("anna", "ben", "carl", "dora"):
+        key = survey.join(name).key
+        for _ in range(60):
+            survey.answer(key, survey.ask(key).number, 0)
+    trained, tested, _ = survey._job()
+    sets = [
+        {tuple(sorted(set(row))) + (row[0],) * (form == "triplet") for row in c.indices.tolist()}
+        for c in (trained, tested)
+    ]
+    assert not sets[0] & sets[1]
+    assert len(trained) > len(tested) > 20

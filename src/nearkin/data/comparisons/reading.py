@@ -298,6 +298,8 @@ def comparisons_from_array(
 ) -> Comparisons:
     """Comparisons from integer rows (m, 3) or (m, 4); `objects` are the names, None for 0 ... the largest index.
 
+    `judgements`, (m,) or (m, 2), are those of `Comparisons`; rows of odd or central ones are a judgement each.
+
     Raises ValueError or TypeError for an empty table, indices that are no objects, NaN and text, and for rows that
     repeat an index unless on_invalid="drop".
     """
@@ -317,7 +319,8 @@ def comparisons_from_array(
     if responses is not None:
         turned = _check.as_array(responses, "responses")
         rows = orient(rows, turned)
-        judgements = orient(np.asarray(judgements), turned) if np.ndim(judgements) == 2 else judgements
+        if judgements is not None and np.ndim(judgements) == 2:
+            judgements = orient(_check.as_array(judgements, "judgements"), turned)
     rows, source = expand_form(rows, form)
     bad = invalid_rows(rows)
     if bad.any() and on_invalid == "raise":

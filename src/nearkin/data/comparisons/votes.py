@@ -35,7 +35,7 @@ def number_judgements(comparisons: Comparisons, *, shared: bool = True) -> np.nd
     who = np.unique(who, return_inverse=True)[1].astype(np.uint64)[:, None]
     names, code = np.unique(pairs * (who.max(initial=0) + np.uint64(1)) + who, return_inverse=True)
     entries = np.unique(ends * len(names) + code.reshape(m, 2))  # each pair of a judgement once
-    marks = np.random.default_rng(0).integers(2**62, size=len(names))  # whose sum tells sets of pairs apart
+    marks = np.random.default_rng(0).integers(2**62, size=len(names))  # the sum differs between sets of pairs
     topics = np.zeros(ends.max(initial=-1) + 1, np.int64)
     np.add.at(topics, entries // len(names), marks[entries % len(names)])
     return _by_first(topics)[ends]
@@ -117,7 +117,7 @@ def split_comparisons(
     Parameters
     ----------
     comparisons: `Comparisons`.
-    test_size: share held out; of ratings so many that this is the share of comparisons in the test part.
+    test_size: share held out. Of ratings more are held out, until this is the share of comparisons in the test part.
     by: "rows" holds out judgements (`Comparisons.judgements`), with all that one annotator answered to the same
         question; "questions" holds out questions, with everybody's answers; "objects" holds out objects, and with them
         every judgement on one (those of objects that took no part); "annotators" holds out all answers of some
@@ -145,9 +145,8 @@ def split_comparisons(
     number, rng = number_judgements(comparisons, shared=by == "questions"), numpy_generator(random_state)
     if by == "annotators" and comparisons.annotators is None:
         raise ValueError("by is 'annotators' and the comparisons name none; use by='rows'")
-    annotators = np.repeat(np.reshape(comparisons.annotators, (-1, 1)), 4, axis=1)
-    units = {"objects": comparisons.quadruplets(), "annotators": annotators}  # (m, 4): of both objects of both pairs
-    held = units.get(by, np.repeat(number, 2, axis=1))
+    held = comparisons.quadruplets() if by == "objects" else np.repeat(number, 2, axis=1)  # (m, 4): a pair has two
+    held = held if by != "annotators" else np.stack([np.asarray(comparisons.annotators)] * 4, axis=1)
     names = np.arange(comparisons.n_objects) if by == "objects" else np.unique(held)
     rated = by in ("rows", "questions") and (number[:, 0] != number[:, 1]).any()
     share = test_size**0.5 / (test_size**0.5 + (1 - test_size) ** 0.5) if rated else test_size

@@ -198,7 +198,7 @@ def bootstrap_embeddings(
         drawn = np.bincount(rng.integers(0, size, size), minlength=size)[number]  # how often each judgement is drawn
         times = drawn[:, 0] * np.where(alone, 1, drawn[:, 1])
         answers = replace(comparisons, weights=weights * np.maximum(times, 1)).take(times > 0)
-        used = np.isin(np.arange(len(X)), answers.indices)
+        used = count_per_object(answers) > 0
         draws[draw] = np.where(used[:, None], align(embed(answers), X, used), X)
     return draws
 

@@ -77,8 +77,8 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
     fitted = {
         "embedding_": arrays["embedding"],
         "objects_": objects,
-        "comparisons_": Comparisons(
-            arrays["comparisons"], objects, **{name: arrays[name] for name in _COLUMNS if name in arrays}
+        "comparisons_": replace(
+            Comparisons(arrays["comparisons"], objects), **{name: arrays.get(name) for name in _COLUMNS}
         ),
         "rater_reliability_": None if weights is None else {name: float(weight) for name, weight in weights},
         "n_components_": config["n_components"],
@@ -227,7 +227,7 @@ class OrdinalEmbedding(BaseEstimator):
             more = replace(more, events=None)
         joined = answers.join(self.comparisons_, more)
         starts = self._starts(joined, rng)
-        known = np.flatnonzero(_placed(self.comparisons_))
+        known = np.flatnonzero(answers.count_per_object(self.comparisons_))
         starts[0][known, : self.n_components_] = self.embedding_[known]  # `join` puts the known objects first
         self._learn(joined, starts, rng, callback=callback)
         return self
@@ -391,17 +391,10 @@ class OrdinalEmbedding(BaseEstimator):
         suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact test below sorts all answers
         if suspect and not net_votes(comparisons)[0].any():
             raise ValueError("every answer in comparisons is contradicted by another: they cancel out")
-        self.embedding_: np.ndarray = principal_axes(X, _placed(comparisons))
+        self.embedding_: np.ndarray = principal_axes(X, answers.count_per_object(comparisons) > 0)
         self.objects_: np.ndarray = comparisons.objects
         self.comparisons_: Comparisons = replace(comparisons, annotators=None)
         self.objective_: float = solution.value
         self.n_iter_: int = solution.n_epochs
         self.status_: str = solution.status
         self.history_: list[Record] = solution.history
-
-
-def _placed(comparisons: Comparisons) -> np.ndarray:
-    """(n,) mask of the objects that occur in a comparison."""
-    found = np.zeros(comparisons.n_objects, bool)
-    found[comparisons.indices] = True
-    return found

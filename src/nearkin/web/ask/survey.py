@@ -507,7 +507,7 @@ class Survey:
 
     def _is_kept(self, shown: Shown) -> bool:
         """Whether a question is kept out of the model for all raters: the `random_share` of all questions."""
-        return np.random.default_rng([self.plan.seed, *self.form.key(shown)]).random() < self.plan.random_share
+        return np.random.default_rng([*self.form.key(shown), self.plan.seed]).random() < self.plan.random_share
 
     def _job(self) -> tuple[Comparisons, Comparisons, int]:
         """The arguments of `fit`: training answers and held-out answers."""
