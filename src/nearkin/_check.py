@@ -165,6 +165,17 @@ def repeated(values: np.ndarray) -> np.ndarray:
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
+def each_once(ids: np.ndarray, name: str = "ids") -> np.ndarray:
+    """Ids (n,) unchanged; ValueError for one that is repeated. So a mask of 0 and 1 is no list of ids: masks are
+    bool."""
+    if len(twice := repeated(ids)):
+        raise ValueError(
+            f"{name}: {counted(len(twice), 'id occurs', 'ids occur')} more than once, the first is "
+            f"{twice[0].item()!r}; give each once, and a mask as bool"
+        )
+    return ids
+
+
 def check_codes(codes: ArrayLike, width: int, min_rows: int = 0) -> np.ndarray:
     """Return codes (n, width) uint8, C-contiguous; TypeError for another dtype, ValueError for another shape."""
     codes = np.asarray(codes)

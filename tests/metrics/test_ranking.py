@@ -167,6 +167,10 @@ def test_arguments_that_were_read_as_others() -> None:
     Q, held = np.eye(4), sp.csr_matrix(np.eye(4))
     assert recommend(Q, Q, 1, candidates=np.array([False, False, True, True]))[1][:, 0].tolist()[2:] == [2, 3]
     assert recommend(Q, Q, 1, users=np.array([False, True, False, True]))[1].tolist() == [[1], [3]]
+    for name in ("users", "candidates"):
+        for call in (recommend, lambda P, R, k, **rows: ranking_metrics(P, R, held, k=k, **rows)):
+            with pytest.raises(ValueError, match=f"{name}: 2 ids occur more than once.* a mask as bool"):
+                call(Q, Q, 1, **{name: np.array([0, 1, 1, 0])})
     for numbers in (["1"], [1.7], [True]):
         with pytest.raises(TypeError, match="candidates has shape"):
             recommend(Q, Q, 1, candidates=numbers)

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from nearkin._check import repeated
+from nearkin._check import each_once
 from nearkin._fields import counted
 from nearkin._pairs import as_ids
 from nearkin._types import ArrayLike
@@ -32,13 +32,7 @@ def given_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     """Ids (n,), maybe none, each once; ValueError or TypeError for others."""
     if not n and not np.size(ids):
         return np.empty(0, np.int64)  # `np.array([])` has floats
-    found = check_ids(ids, n)
-    if len(twice := repeated(found)):
-        raise ValueError(
-            f"{counted(len(twice), 'id occurs', 'ids occur')} more than once, the first is {twice[0].item()!r}; ids "
-            "must be unique"
-        )
-    return found
+    return each_once(check_ids(ids, n))
 
 
 def _none(ids: np.ndarray) -> int | str:
