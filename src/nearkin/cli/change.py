@@ -110,7 +110,7 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
     """
     file = pipeline.inputs.open_file(vectors)
     found = pipeline.change.watch(index, file, k=k, random_state=seed, steps=pipeline.run.Steps(screen.watch))
-    title = "recall@{k} of {queries:,} new vectors among {rows:,} others".format(**found)
+    title = "recall@{k} without rescoring of {queries:,} new vectors among {rows:,} others".format(**found)
     ends = ("mean", "low", "high")
     rows = [[name, *(found[at][end] for end in ends)] for name, at in _CODES.items()]
     mean, low, high = (f"{100 * found['gain'][end]:+.1f}" for end in ends)
@@ -161,7 +161,8 @@ def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER"
     shown = {name: found[name] for name in ("kind", "format_version", "files", "bytes")}
     shown["state"] = f"damaged, {counted(len(found['damaged']), 'file')}" if found["damaged"] else "whole"
     if offered := found.get("plain_faiss"):
-        same = "" if offered["same"] is None else f", {offered['same']:.1%} of the same {offered['k']} results"
+        asked = f"for {counted(offered['queries'], 'vector')} of it"
+        same = "" if offered["same"] is None else f", {offered['same']:.1%} of the same {offered['k']} results {asked}"
         shown["plain FAISS"] = f"{offered['codec']}, compares {offered['compares']}{same}"
     if found["others"]:
         shown["not nearkin's"] = ", ".join(found["others"])

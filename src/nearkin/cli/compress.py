@@ -107,8 +107,9 @@ def compress(
     names = [out, *([vectors] if left is not None else [queries] if queries else [])]
     evaluated = command("evaluate", *names, base=vectors, k=10)
     following = f"Next: {evaluated}, or {command('search', out, 'QUERIES', k=10)}"
-    parts = pairs(f"{out}: {method or name}", _for_people(made)), *_comparison(made), read_line(given.about), following
-    screen.finish(made, *parts)
+    note = "Note: queries of another kind than the vectors have another recall; give some as --queries"
+    parts = pairs(f"{out}: {method or name}", _for_people(made)), *_comparison(made), read_line(given.about)
+    screen.finish(made, *parts, note if Q is None and left is None else "", following)
 
 
 def _comparison(record: Fields) -> tuple[Table | str, ...]:
@@ -139,7 +140,7 @@ def _for_people(record: Fields) -> dict[str, object]:
         shown["distortion"] = f"{show(record['distortion'])}{kept}"
     for name in (name for name in record if "-recall@" in name):
         recall = with_interval(record[name], record["recall_interval"])
-        shown[name] = f"{recall} (95 %, {record['judged_by']})"
+        shown[f"{name}, without rescoring"] = f"{recall}, 95 % interval, of {record['judged_by']}"
     return shown | {"wall seconds": seconds_in_words(record["seconds"])}
 
 

@@ -126,8 +126,8 @@ def rotate(
     shown = {
         "vectors": f"{made['vectors']:,} × {made['dimensions']:,}",
         "rotation": in_words(made["chosen"]),
-        "recall@10 without rescoring": recall,
-        "gain on other queries": str(Difference(made["gain"], 0.0, *made["gain_interval"])),
+        f"recall@10 by {engine} of {'queries' if queries else 'vectors held out'}": recall,
+        "gain on others of them": str(Difference(made["gain"], 0.0, *made["gain_interval"])),
     }
     following = command("rotate", "Q.npy", **{"with": made["rotation"]}, out="Q_rot.npy")
     screen.finish(made, pairs(out, shown), f"Queries: {following}")
@@ -236,7 +236,7 @@ def bridge(
     made = pipeline.rotate.make_bridge(
         file, pipeline.inputs.open_file(old or ""), out, learner, steps=steps, overwrite=overwrite
     )
-    shown = {f"recall@10, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
+    shown = {f"recall@10 of pairs held out, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
     shown["chosen"] = made["chosen"]
     following = command("bridge", "Q.npy", **{"with": out}, out="Q_old.npy")
     screen.finish(made, pairs(out, shown), f"Queries: {following}")

@@ -27,7 +27,7 @@ from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import RowIds
 from nearkin.index.searching import Scan, normalised
 from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.metrics.trial import paired_difference
+from nearkin.metrics.trial import mean_interval, paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import exact_metric
 from nearkin.pipeline.inputs import LEFT, decoded
@@ -208,11 +208,12 @@ def watch(
         with steps.step("search"):
             found = nk.Index.build(base, quantizer, metric=index.metric, n_probe=index.n_probe).search(Q, k)[1]
             values.append(truth.recall(found))
-    zero = np.zeros(q)
-    pairs = {"now": (values[0], zero), "again": (values[1], zero), "gain": (values[1], values[0])}
-    found = {name: paired_difference(*pair)._asdict() for name, pair in pairs.items()}
-    about = {"index": str(folder), "data": file.name, "drift": found["gain"]["low"] > _LUCK}
-    return about | {"k": truth.ids.shape[1], "rows": len(base), "queries": q} | found
+    made: Record = {"gain": paired_difference(values[1], values[0])._asdict()}
+    for name, recall in zip(("now", "again"), values, strict=True):
+        low, high = mean_interval(recall)
+        made[name] = {"mean": float(recall.mean()), "low": low, "high": high}
+    about = {"index": str(folder), "data": file.name, "drift": made["gain"]["low"] > _LUCK}
+    return about | {"k": truth.ids.shape[1], "rows": len(base), "queries": q} | made
 
 
 def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: Steps | None = None) -> Record:

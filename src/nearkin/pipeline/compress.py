@@ -285,7 +285,7 @@ def _record(
         record["lengths"] = "in a byte of each vector" if index.norms.n_bytes else common
     with steps.step("evaluate") as callback:
         if isinstance(fitted, VectorCodes):
-            X = file.take(rows_as_queries(file, run, JUDGED_ROWS))
+            X = file.take(rows_as_queries(file, run, JUDGED_ROWS)[0])
             X = normalised(X) if index.metric == "cosine" else X
             record["distortion"] = fitted.distortion(X)
             variance = float(X.var(axis=0, dtype=np.float64).sum())

@@ -76,9 +76,10 @@ def evaluate_folder(
     if Q is None:
         if base is None or len(index) < 2 or any(given is not None for given in (truth, labels, judged)):
             raise ValueError("queries are missing; give QUERIES, or --base alone, whose vectors are then the queries")
-        rows = rows_as_queries(base, run)
+        rows, by = rows_as_queries(base, run)
         Q = base.take(rows)
     Q = check_queries(Q, index.n_features)
+    by = by if rows is not None else counted(len(Q), "query", "queries")
     _check_lengths(index, len(Q), base=base, truth=truth, labels=labels, query_labels=query_labels)
     if labels is not None and label_ids is not None and (places := places_of(index.row_ids, label_ids)).min() >= 0:
         labels = labels[places]
@@ -101,7 +102,7 @@ def evaluate_folder(
             else:
                 searches.append(_measures(index, times, search.recalls(exact, cuts, callback)))
     record: Record = {
-        "index": str(folder), "vectors": len(index), "queries": len(Q), "queries_are_rows": rows is not None,
+        "index": str(folder), "vectors": len(index), "queries": len(Q), "judged_by": by,
         "k": k, "oversample": oversample, "n_probe": index.n_probe, "compared_by": digest(Q, exact_metric(index)),
     }  # fmt: skip
     record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
@@ -211,15 +212,20 @@ def exact_neighbors(
     return ExactNeighbours(ids, ties(scores), distances, file.shape[1])
 
 
-def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> np.ndarray:
-    """Numbers of up to `count` rows of a file, in order; vectors that the index was not trained on, if there are 20. By
-    its record `run` it trained on "trained_on" vectors drawn with the "seed", or from other vectors, "train"."""
+def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> tuple[np.ndarray, str]:
+    """Numbers of up to `count` rows of a file, in order, and what they are in words; vectors that the index was not
+    trained on, if there are 20. By its record `run` it trained on "trained_on" vectors drawn with the "seed", or from
+    other vectors, "train"."""
     drawn = np.random.default_rng(0).permutation(file.draw(4 * count, 0))
-    trained_on, seed = run.get("trained_on", 0), run.get("seed")
-    if run.get("train") is None and isinstance(seed, int) and trained_on < len(file):
+    trained_on, seed, unseen = run.get("trained_on", len(file)), run.get("seed"), drawn[:0]
+    if run.get("train") is not None:
+        unseen = drawn
+    elif isinstance(seed, int) and trained_on < len(file):
         unseen = drawn[~np.isin(drawn, file.draw(trained_on, seed))]
-        drawn = unseen if len(unseen) >= FEWEST_QUERIES else drawn
-    return np.sort(drawn[:count])
+    held_out = len(unseen) >= FEWEST_QUERIES
+    rows = np.sort((unseen if held_out else drawn)[:count])
+    known = "not trained on" if held_out else "trained on (new ones have a lower recall)"
+    return rows, f"{counted(len(rows), 'vector')} of {file.name}, {known}, each without itself"
 
 
 def judge_codes(
@@ -231,7 +237,7 @@ def judge_codes(
     """
     rows = None
     if Q is None:
-        rows = rows_as_queries(file, run)
+        rows, by = rows_as_queries(file, run)
         Q = file.take(rows)
     elif len(Q) > MOST_QUERIES:
         Q = Q[np.sort(np.random.default_rng(0).choice(len(Q), MOST_QUERIES, replace=False))]
@@ -239,11 +245,7 @@ def judge_codes(
     if not k:
         return {}
     truth = exact_neighbors(file, Q, k, exact_metric(index), callback, own=index.ids, queries_are=rows)
-    by = (
-        f"{counted(len(Q), 'query', 'queries')}"
-        if rows is None
-        else f"{counted(len(Q), 'vector')} of {file.name}, each without itself"
-    )
+    by = by if rows is not None else counted(len(Q), "query", "queries")
     own = None if rows is None else index.row_ids[rows]
     found = FullSearch(index, Q, k, own=own).recalls(truth, [(k, k)])
     recall = found[k, k]

@@ -312,10 +312,9 @@ def _answers(record: Fields | None, run: Fields) -> Section:
         by = f" nearkin compress measured this by {run['judged_by']}." if recalls else ""
         return Section("Results", tiles, f"Not evaluated yet: nearkin evaluate adds queries, and mAP by label.{by}")
     source = f" of {record['query_file']}" if record.get("query_file") else ""
-    queries = "vectors, none its own neighbour" if record.get("queries_are_rows") else f"queries{source}"
     options = [f"{name} = {record[name]}" for name in ("k", "oversample", "n_probe") if record.get(name) is not None]
     lead = (
-        f"{record['queries']:,} {queries}, one search with {', '.join(options)}. 1-recall@k: how often the nearest "
+        f"{record['judged_by']}{source}, one search with {', '.join(options)}. 1-recall@k: how often the nearest "
         "neighbour is among the first k found; k-recall@k: the share of the k nearest that is, with its 95 % "
         "interval over the queries."
     )

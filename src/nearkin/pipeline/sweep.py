@@ -114,11 +114,18 @@ def lower_bound(values: np.ndarray) -> float:
     return max(0.0, 1 + paired_difference(values, np.ones(len(values))).low)
 
 
+def sure(values: np.ndarray, target: float) -> float:
+    """What a choice compares with the target: `lower_bound`; the mean where so few queries can show no such recall."""
+    enough = lower_bound(np.ones(len(values))) >= target
+    return lower_bound(values) if enough else float(values.mean())
+
+
 def choose(trials: Sequence[Searches], target: float, *, rescored: bool = False, rate: float = 0.0) -> Search | None:
     """The search of fewest bytes per vector whose recall is above `target` with confidence, of equals the one with
     least oversampling, of these the winner of a `Trial` in which simpler codes are cheaper; None if there is none.
     `rescored`: by kept vectors. `rate`: queries per second needed."""
-    found = [s for t in trials for o, s in t.items() if (o > 1) == rescored and s.low >= target and s.rate >= rate]
+    found = [s for t in trials for o, s in t.items() if (o > 1) == rescored and s.rate >= rate]
+    found = [search for search in found if sure(search.recall, target) >= target]
     least = min(((s.n_bytes, s.oversample) for s in found), default=None)
     if least is None:
         return None
@@ -175,12 +182,12 @@ class Bench:
         index.kept = KeptVectors([self.X])
         ranked = {o: ("float32", self.shares(found[:, : o * self.k], index.kept)) for o in depths[1:]}
         ranked[1] = "float32", first
-        enough = [o for o, (_, recall) in ranked.items() if o > 1 and lower_bound(recall) >= target]
+        enough = [o for o, (_, recall) in ranked.items() if o > 1 and sure(recall, target) >= target]
         for kind in ("float16", "int8") if enough else ():
             with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
                 rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
                 shorter = {o: self.shares(found[:, : o * self.k], rows) for o in enough}
-            ranked |= {o: (kind, recall) for o, recall in shorter.items() if lower_bound(recall) >= target}
+            ranked |= {o: (kind, recall) for o, recall in shorter.items() if sure(recall, target) >= target}
         seconds = time.perf_counter() - start
         return {
             o: Search(method, n_bytes, o, ranked[o][1], self._rate(index, o), seconds, ranked[o][0]) for o in depths
@@ -297,7 +304,7 @@ class Comparison:
                 return min(sizes, key=lambda n: abs(n - self._d // _FIRST))
             return sizes[-1] if sizes[-1] >= _NEAR * above else None
         depth = max(self.trials[0]) if rescored else 1
-        found = forecast({n: trial[depth].low for n, trial in own.items()}, sizes, self.target)
+        found = forecast({n: sure(t[depth].recall, self.target) for n, t in own.items()}, sizes, self.target)
         if found is not None or above in enough:
             return sizes[-1] if found is None else found
         return min(sizes, key=lambda n: abs(n - math.sqrt(below * above))) if len(own) == 1 else None
@@ -441,6 +448,10 @@ class Sweep:
                 "The queries are vectors held out of the file, which the index holds too; --queries FILE gives "
                 "figures that `nearkin evaluate` repeats."
             )
+        target, queries = self.comparison.target, len(self.bench.Q)
+        if lower_bound(np.ones(queries)) < target:
+            few = f"{counted(queries, 'query', 'queries')} cannot show {target:g} with 97.5 % confidence"
+            text.append(f"{few}, about {math.log(0.025) / math.log(target):,.0f} can; the mean decides.")
         if self.comparison.out_of_time:
             text.append("Time was over before all codes were tried; --minutes gives it more.")
         return text
