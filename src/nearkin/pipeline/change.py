@@ -89,7 +89,7 @@ def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | 
     with replacing_folder(path, overwrite=True) as fresh:
         index.save(fresh)
         if run is not None:
-            write_record(fresh / RUN, run)
+            write_record(fresh / RUN, run | {"changed": True})
         if (path / LEFT).is_file():
             move_left(path, fresh, RowIds(index.ids, len(index)).positions(before))
 

@@ -213,16 +213,16 @@ def exact_neighbors(
 
 
 def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> tuple[np.ndarray, str]:
-    """Numbers of up to `count` rows of a file, in order, and what they are in words; vectors that the index was not
-    trained on, if there are 20. By its record `run` it trained on "trained_on" vectors drawn with the "seed", or from
-    other vectors, "train"."""
+    """Numbers of up to `count` rows of a file, in order, and their description; vectors that the index was not
+    trained on, if there are 20. By its record `run`, unless it is "changed", it trained on "trained_on" vectors drawn
+    with the "seed", or on other vectors, "train"."""
     drawn = np.random.default_rng(0).permutation(file.draw(4 * count, 0))
     trained_on, seed, unseen = run.get("trained_on", len(file)), run.get("seed"), drawn[:0]
     if run.get("train") is not None:
         unseen = drawn
     elif isinstance(seed, int) and trained_on < len(file):
         unseen = drawn[~np.isin(drawn, file.draw(trained_on, seed))]
-    held_out = len(unseen) >= FEWEST_QUERIES
+    held_out = len(unseen) >= FEWEST_QUERIES and not run.get("changed")
     rows = np.sort((unseen if held_out else drawn)[:count])
     known = "not trained on" if held_out else "trained on (new ones have a lower recall)"
     return rows, f"{counted(len(rows), 'vector')} of {file.name}, {known}, each without itself"
@@ -285,7 +285,7 @@ def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequenc
         name = row["search"] if row["oversample"] is None else f"{row['search']}, {row['oversample']} × k"
         kept = f" + {row['bytes_kept'] / 1e6:.3g} MB of vectors" if row["bytes_kept"] else ""
         size = f"{counted(row['bytes_per_vector'], 'byte')}{kept}"
-        last = with_interval(row[measures[-1]], row.get("intervals", {}).get(measures[-1]))
+        last = with_interval(row[measures[-1]], row.get("intervals", {}).get(measures[-1]), ".4g")
         rows.append([name, size, *(row[m] for m in measures[:-1]), last])
     return ["search", "needs", *measures[:-1], f"{measures[-1]} (95 % interval)"], rows
 
