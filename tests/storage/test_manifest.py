@@ -121,10 +121,7 @@ def test_a_manifest_that_contradicts_itself_is_refused(tmp_path):
         pass
     file = tmp_path / "x" / "manifest.json"
     record = json.loads(file.read_text())
-    entry, outside = (
-        record["files"]["config.json"],
-        ("../x", "/etc/passwd", "a/../../x", "a//x", "./x", "", "C:x", "..\\x"),
-    )
+    entry, outside = record["files"]["config.json"], ("../x", "/etc/passwd", "a/../../x", "a//x", "./x", "", "a\0")
     for change in ({"block": 1}, {"files": 3}, *({"files": {name: entry}} for name in outside)):
         file.write_text(json.dumps(record | change))
         for read in (read_config, read_manifest):

@@ -148,9 +148,8 @@ def read_sparse(where: Locator) -> sp.coo_matrix:
     if hasattr(found, "check_format"):
         found.check_format(full_check=True)
     if max(found.shape) > _MOST_EMPTY * (found.nnz + 1):  # pyright: ignore[reportArgumentType]
-        raise ValueError(
-            f"{where.path} has the shape {found.shape} and {counted(found.nnz, 'entry', 'entries')}; cut it"
-        )
+        entries = counted(found.nnz, "entry", "entries")
+        raise ValueError(f"{where.path} has the shape {found.shape} and {entries}; leave empty rows and columns out")
     return real_matrix(found, str(where))
 
 
