@@ -173,7 +173,8 @@ def _offsets(X: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if exact.all():
         return np.zeros(X.shape[1], np.float32)
     low, middle, high = np.sort(X, axis=0)[(len(X) - 1) * np.arange(1, 4) // 4].astype(np.float32)
-    return np.where(np.abs(middle) > high - low, middle, np.float32(0))
+    offsets: np.ndarray = np.where(np.abs(middle) > high - low, middle, np.float32(0))
+    return offsets
 
 
 def _narrowed(X: np.ndarray, dtype: DTypeLike) -> np.ndarray:
