@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 import faiss
 import numpy as np
 
-from nearkin._faiss import METRIC_TYPES
+from nearkin._faiss import METRIC_TYPES, byte_codes
 
 _SPARE = 4  # candidates beyond those wanted
 _BLOCK = 1 << 22  # numbers of rows about the middle at a time
@@ -64,6 +64,14 @@ def nearest_of_parts(
     return scores, ids
 
 
+def nearest_lists(index: faiss.IndexIVF, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores float32 and numbers (q, min(count, L)) of the inverted lists nearest to queries (q, d)."""
+    lists = faiss.downcast_index(index.quantizer)
+    by = "l2" if index.metric_type == faiss.METRIC_L2 else "ip"
+    scores, numbers = nearest(byte_codes(lists).view(np.float32), queries, count, by)
+    return scores.astype(np.float32), numbers
+
+
 def keys_of_pairs(X: np.ndarray, Q: np.ndarray, metric: str) -> np.ndarray:
     """Squared distances, minus products or minus cosines (...) float64, smaller is nearer, of vectors X and Q (..., d);
     0 for the cosine of a zero vector."""
@@ -98,7 +106,7 @@ def _candidates(
     products, rounding = metric == "ip", (rows.shape[1] + 8) * _FLOAT32
     few = queries.size < faiss.cvar.distance_compute_blas_threshold  # FAISS then forms differences
     few &= rows.dtype == queries.dtype == np.float32
-    middle = np.zeros(rows.shape[1]) if few else _middle(rows)
+    middle = np.zeros(rows.shape[1]) if few else middle_of(rows)
     asked = (queries if products or few else queries - middle).astype(np.float32, copy=False)
     best, reach = faiss.ResultHeap(len(queries), wide, keep_max=products), 0.0
     for first, block in [(0, rows)] if few else _blocks(rows, middle.astype(rows.dtype)):
@@ -121,10 +129,10 @@ def _candidates(
     return np.maximum(best.I, 0), others if wide < len(rows) else np.full(len(queries), np.inf)
 
 
-def _middle(rows: np.ndarray) -> np.ndarray:
-    """The median (d,) float64 of evenly spaced rows."""
+def middle_of(rows: np.ndarray) -> np.ndarray:
+    """The lower median (d,) float64 of evenly spaced rows."""
     some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64)]
-    return np.median(some, axis=0).astype(np.float64)
+    return np.sort(some, axis=0)[(len(some) - 1) // 2].astype(np.float64)
 
 
 def _blocks(rows: np.ndarray, middle: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -137,7 +145,7 @@ def _blocks(rows: np.ndarray, middle: np.ndarray) -> Iterator[tuple[int, np.ndar
 def _in_float64(rows: np.ndarray, queries: np.ndarray, k: int, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Keys and numbers (q, k) of the nearest rows by products in float64, for distances about the middle; rows within
     rounding of the k-th are compared directly."""
-    middle = _middle(rows) if metric == "l2" else np.zeros(rows.shape[1])
+    middle = middle_of(rows) if metric == "l2" else np.zeros(rows.shape[1])
     asked, table, reach = queries - middle, np.empty((len(queries), len(rows))), 0.0
     sizes, step = _norms(asked), max(1, _BLOCK // rows.shape[1])
     if metric == "cosine":

@@ -55,7 +55,9 @@ class KeptVectors:
         """These, with offsets; the first vectors X (m, d) decide these once."""
         if self.offsets is not None or not len(X):
             return self
-        return KeptVectors(self.blocks, self.order, _offsets(X[:: -(-len(X) // _SAMPLE)], self.dtype))
+        return KeptVectors(
+            self.blocks, self.order, _offsets(X[:: -(-len(X) // _SAMPLE)].astype(np.float32), self.dtype)
+        )
 
     @property
     def dtype(self) -> np.dtype:
@@ -171,8 +173,8 @@ def _offsets(X: np.ndarray, dtype: np.dtype) -> np.ndarray:
     with np.errstate(over="ignore"):
         exact = (np.abs(X) <= _MOST) & (np.rint(X) == X) if dtype == np.int8 else X.astype(dtype) == X
     if exact.all():
-        return np.zeros(X.shape[1], np.float32)
-    low, middle, high = np.sort(X, axis=0)[(len(X) - 1) * np.arange(1, 4) // 4].astype(np.float32)
+        return np.zeros(X.shape[1:], np.float32)
+    low, middle, high = np.sort(X, axis=0)[(len(X) - 1) * np.arange(1, 4) // 4]
     offsets: np.ndarray = np.where(np.abs(middle) > high - low, middle, np.float32(0))
     return offsets
 
