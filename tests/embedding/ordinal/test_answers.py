@@ -9,7 +9,7 @@ from scipy.stats import f
 
 from nearkin.data.comparisons import comparisons_from_array
 from nearkin.data.comparisons.reading import orient, read_comparisons
-from nearkin.data.comparisons.votes import comparisons_from_vectors, distinct_rows, split_comparisons
+from nearkin.data.comparisons.votes import comparisons_from_vectors, distinct_rows
 from nearkin.embedding import OrdinalEmbedding
 from nearkin.embedding.ordinal.answers import (
     align,
@@ -206,19 +206,14 @@ def test_ellipses_hold_the_true_places(make):
 
 
 def test_the_interval_of_ratings_counts_ratings():
-    """90 % intervals from the comparisons of 20 ratings hold the error of others; as single answers, far fewer did."""
-    held, widths = [], []
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        points = rng.normal(size=(20, 2))
-        guess = points + rng.normal(0, 0.3, (20, 2))
-        answers = rated(points, rng, 1)
-        _, test = split_comparisons(answers, 0.02, by="questions", random_state=0)
-        low, high = error_interval(guess, test)
-        held.append(low <= triplet_error(guess, answers) <= high)
-        widths.append(high - low)
-    assert 31 <= sum(held) <= 40
-    assert np.mean(widths) > 0.1
+    """90 % intervals from 28 ratings hold the error of others; of single answers 72 % did."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(8, 2))
+    guess = points + rng.normal(0, 0.5, (8, 2))
+    studies = [rated(points, np.random.default_rng(seed), 1) for seed in range(60)]
+    to_come = np.mean([triplet_error(guess, answers) for answers in studies])
+    held = [low <= to_come <= high for low, high in (error_interval(guess, answers) for answers in studies)]
+    assert 0.8 <= np.mean(held) <= 1
 
 
 def test_an_interval_without_wrong_answers_has_a_width():
@@ -242,14 +237,13 @@ def test_values_of_judgements_have_the_standard_error_of_the_share():
 
 
 def test_raters_by_chance_are_not_taken_for_opposite():
-    rng = np.random.default_rng(0)
-    noisy = rated(rng.normal(size=(10, 2)), rng, 6, noise=0.3, chance=2)
-
-    def embed(train):
-        return OrdinalEmbedding(2, n_init=1, random_state=0).fit(train).embedding_
-
-    assert reversed_raters(noisy, embed, np.random.default_rng(1)) == {}
-    weights = rater_reliability(noisy, embed, np.random.default_rng(1))
+    """Comparisons of one person's ratings are not independent: some were called opposite."""
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(10, 2))
+        noisy = rated(points, rng, 6, noise=0.3, chance=2)
+        assert reversed_raters(noisy, lambda train, X=points: X, rng) == {}
+    weights = rater_reliability(noisy, lambda train: points, rng)
     assert max(weights[0], weights[1]) < min(weights[rater] for rater in range(2, 6))
 
 
