@@ -192,13 +192,10 @@ def write_parts(parts: Parts, path: StrPath, overwrite: bool) -> None:
     config |= {} if parts.next_id is None else {"next_id": parts.next_id}
     with saving_folder(path, "index", config, overwrite) as folder:
         write_faiss(with_integer_ids(parts.faiss_index, parts.ids), folder / "index.faiss")
-        ids = {} if parts.ids is None else pack_ids("row", parts.ids)
-        norms = (
-            {}
-            if parts.norms is None
-            else dict(zip(NORMS, (parts.norms.codes, parts.norms.levels, parts.norms.centre), strict=True))
-        )
-        write_arrays(folder / "arrays.safetensors", ids | norms)
+        arrays = {} if parts.ids is None else pack_ids("row", parts.ids)
+        if (norms := parts.norms) is not None:
+            arrays |= dict(zip(NORMS, (norms.codes, norms.levels, norms.centre), strict=True))
+        write_arrays(folder / "arrays.safetensors", arrays)
         if parts.quantizer is not None:
             own = parts.quantizer
             (own.open() if isinstance(own, SavedQuantizer) else own).save(folder / "quantizer")
@@ -243,17 +240,9 @@ def read_parts(path: Path) -> Parts:
     except (KeyError, IndexError, TypeError, ValueError) as error:
         text = f"{path / 'arrays.safetensors'} lacks the ids of the vectors or their norms ({error}); it is damaged"
         raise ValueError(text) from error
-    found = read_faiss(path / "index.faiss", ids, binary=metric == "hamming")
-    mapped = isinstance(found, faiss.IndexIDMap | faiss.IndexBinaryIDMap)
-    inner = found
-    if isinstance(found, faiss.IndexBinaryIDMap):  # copies: an owner changed from Python crashes at a later collection
-        inner = faiss.clone_binary_index(faiss.downcast_IndexBinary(found.index))
-    elif isinstance(found, faiss.IndexIDMap):
-        inner = faiss.clone_index(faiss.downcast_index(found.index))
+    inner = read_faiss(path / "index.faiss", ids, binary=metric == "hamming")
     if inner.ntotal != n_rows:
         raise ValueError(f"{path} holds {counted(inner.ntotal, 'vector')}, config.json lists {n_rows}; it is damaged")
-    if mapped and (ids is None or not np.array_equal(faiss.vector_to_array(found.id_map), ids)):
-        raise ValueError(f"{path} has other ids in index.faiss than in arrays.safetensors; it is damaged")
     quantizer = read_quantizer(path / "quantizer") if (path / "quantizer").exists() else None
     _check_together(path, inner, d, metric, quantizer)
     file = path / "vectors.npy"
