@@ -20,7 +20,6 @@ _LISTS = f"{_HEAD} 16 <1 1<2 *8"  # nlist, nprobe; centroids; the map of rows
 _LAYOUTS = {  # level, layout
     "IxF2": (0, f"{_HEAD} *4"),
     "IxFI": (0, f"{_HEAD} *4"),
-    "IxFl": (0, f"{_HEAD} *4"),
     "IBxF": (1, "21 *1"),
     "IxPq": (1, f"{_HEAD} product *1 9"),
     "IxRq": (1, f"{_HEAD} {_SUMS} 16 *1"),

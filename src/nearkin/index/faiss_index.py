@@ -67,9 +67,8 @@ def write_faiss(index: FaissIndex, path: Path) -> None:
 
 def packed(index: FaissIndex) -> tuple[bool, bytes]:
     """A FAISS index as bytes, and whether it is of bits. FAISS's own classes of bits cannot be pickled."""
-    if isinstance(index, faiss.IndexBinary):
-        return True, faiss.serialize_index_binary(index).tobytes()
-    return False, faiss.serialize_index(index).tobytes()
+    binary = isinstance(index, faiss.IndexBinary)
+    return binary, cast(Any, faiss.serialize_index_binary if binary else faiss.serialize_index)(index).tobytes()
 
 
 def unpacked(binary: bool, content: bytes) -> FaissIndex:
@@ -90,7 +89,10 @@ def check_parts(index: FaissIndex, ids: np.ndarray | None = None) -> None:
         return
     rows, part = index.ntotal, cast(Any, faiss.downcast_index(index))
     if isinstance(part, faiss.IndexPreTransform):
-        part = _behind_rotation(part)
+        turn: Any = faiss.downcast_VectorTransform(part.chain.at(0))
+        part = faiss.downcast_index(part.index)
+        sizes = index.d * part.d, part.d * turn.have_bias
+        need((turn.A.size(), turn.b.size()) == sizes and part.d >= index.d, "its rotation is of another size")
     need(part.is_trained and part.ntotal == rows, "it is not trained, or counts other vectors than its parts")
     if isinstance(part, faiss.IndexIVF):
         _check_lists(part, None if ids is None or ids.dtype.kind != "i" else ids)
@@ -100,15 +102,6 @@ def check_parts(index: FaissIndex, ids: np.ndarray | None = None) -> None:
         need(part.codes.size() == padded * part.M2 // 2, "it has another number of codes")
     else:
         need(part.codes.size() == rows * part.code_size, f"{rows} vectors have {part.codes.size()} bytes of codes")
-
-
-def _behind_rotation(index: Any) -> Any:
-    turn: Any = faiss.downcast_VectorTransform(index.chain.at(0))
-    inner: Any = faiss.downcast_index(index.index)
-    shapes = (turn.d_in, turn.d_out, turn.A.size(), turn.b.size())
-    expected = (index.d, inner.d, index.d * inner.d, inner.d if turn.have_bias else 0)
-    need(shapes == expected and inner.d >= index.d, "its rotation has another size than its vectors")
-    return inner
 
 
 def _check_lists(index: Any, own: np.ndarray | None) -> None:
