@@ -60,7 +60,7 @@ def paired_difference(one: ArrayLike, other: ArrayLike) -> Difference:
     without queries, and for values of different queries.
 
     >>> str(paired_difference([0.5, 0.6, 0.7, 0.4, 0.5] * 20, [0.4, 0.5, 0.5, 0.3, 0.4] * 20))
-    '+0.1200 (95 % interval +0.0855 to +0.1448)'
+    '+0.1200 (95 % interval +0.0870 to +0.1402)'
     """
     first, second = np.asarray(one, np.float64), np.asarray(other, np.float64)
     if first.ndim != 1 or first.shape != second.shape or not len(first):
