@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import faiss
 import numpy as np
 
 from benchmarks.harness import arrays
 from benchmarks.words import word_vectors
 from nearkin._check import has_unit_rows
+from nearkin._exact import nearest
 
 REAL = ("sift", "gist", "mnist", "sentences", "vocabulary")
 MADE = ("gaussian", "heavy", "blobs")
@@ -62,7 +62,7 @@ def load(name: str, folder: Path, n_learned: int | None = None, n_searched: int 
             (queries, QUERIES),
         )
     )
-    return Problem(learned, searched, queries, faiss.knn(queries, searched, NEIGHBOURS)[1])
+    return Problem(learned, searched, queries, nearest(searched, queries, NEIGHBOURS)[1])
 
 
 def other_queries(name: str, folder: Path) -> np.ndarray | None:

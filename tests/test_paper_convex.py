@@ -69,5 +69,5 @@ def test_convex_solvers_find_one_optimum():
     values = {"projected": problem.value_and_gradient(best)[0]}
     for solver in ("l-bfgs", "svrg-sbb", "gd"):
         model = nk.OrdinalEmbedding(6, solver=solver, max_iter=3000, tol=1e-9, random_state=1).fit(answers)
-        values[solver] = model.objective_
+        values[solver] = 6 * model.objective_  # a mean, and the problem's value is the sum for each object
     assert max(values.values()) < min(values.values()) * 1.002, values

@@ -64,9 +64,11 @@ def test_catalogues_keep_their_order_and_cold_entities() -> None:
 
 def test_bad_pairs_are_named() -> None:
     cases = [
-        (([0, None], [0, 1]), ValueError, r"left has 1 missing id \(None, NaN or empty\), the first at entry 1"),
+        (([0, None], [0, 1]), ValueError, r"left has 1 missing id \(None, NaN, empty or -1\), the first at entry 1"),
         (([0.0, np.nan], [0, 1]), ValueError, "left has 1 missing id"),
         ((["a", ""], [0, 1]), ValueError, "left has 1 missing id"),
+        (([0, -1], [0, 1]), ValueError, "left has 1 missing id"),  # of pandas' codes, and of answers without a result
+        (([0, 1], np.array([-1.0, 1.0])), ValueError, "right has 1 missing id"),
         ((np.array(["a", 3], dtype=object), [0, 1]), TypeError, "left mixes ids of types int, str"),
         (([1, "1"], [0, 1]), TypeError, "left mixes ids of types int, str"),  # NumPy makes one text of both
         ((["a", np.nan], [0, 1]), ValueError, "left has 1 missing id"),

@@ -22,6 +22,7 @@ import nearkin as nk
 from benchmarks.harness import arrays, by_peer, cpu_seconds
 from benchmarks.jobs import Job, command
 from benchmarks.options import peer_python
+from nearkin._exact import nearest
 from nearkin.metrics import recall_k_at_k
 
 FILES = {"sentences": "wordnet_minilm", "gist": "cifar10_gist512"}
@@ -54,7 +55,7 @@ def compared(parts: tuple[np.ndarray, ...], python: Path | None, quick: bool) ->
     queries, _, searched = parts
     by_products = bool(np.allclose(np.linalg.norm(searched, axis=1), 1, atol=1e-3))
     metric = faiss.METRIC_INNER_PRODUCT if by_products else faiss.METRIC_L2
-    true = faiss.knn(queries, searched, NEIGHBOURS, metric=metric)[1]
+    true = nearest(searched, queries, NEIGHBOURS, "cosine" if by_products else "l2")[1]
     for bits in (2,) if quick else (1, 2, 4):
         rivals = [
             theirs(f"RR,EDEN{bits}", parts, metric),

@@ -15,7 +15,6 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-import faiss
 import numpy as np
 from sklearn.datasets import load_sample_images
 from sklearn.decomposition import TruncatedSVD
@@ -26,6 +25,7 @@ from benchmarks.codecs.run import made
 from benchmarks.data import NEIGHBOURS, QUERIES, Problem, load
 from benchmarks.harness import arrays
 from benchmarks.jobs import Job, command
+from nearkin._exact import nearest
 from nearkin.linalg.orthonormal import unit_rows
 
 MOST = 6_144  # vectors trained on, and other vectors to be found
@@ -80,7 +80,7 @@ def problem(name: str, folder: Path, seed: int, most: int) -> Problem:
     size = min(most, (len(X) - QUERIES) // (2 - case.known))
     queries, learned, others = np.split(np.ascontiguousarray(X[order[: QUERIES + 2 * size]]), [QUERIES, QUERIES + size])
     searched = learned if case.known else others
-    return Problem(learned, searched, queries, faiss.knn(queries, searched, NEIGHBOURS)[1])
+    return Problem(learned, searched, queries, nearest(searched, queries, NEIGHBOURS)[1])
 
 
 def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:

@@ -31,7 +31,8 @@ from benchmarks.harness import cpu_seconds
 from benchmarks.jobs import Job, command
 from benchmarks.options import peer_python
 from nearkin import ProductQuantizer
-from nearkin._faiss import compared, innermost, nearest_rows
+from nearkin._exact import nearest
+from nearkin._faiss import compared, innermost
 from nearkin.contracts import VectorCodes
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
@@ -121,7 +122,7 @@ def judge_at_length(make: peers.Make, problem: Problem) -> Iterator[dict[str, An
         wide = np.pad(problem.searched, ((0, 0), (0, index.d - problem.d)))
         adding, _ = cpu_seconds(lambda index=index, wide=wide: index.add(wide))
         rows = norms.restored(index.reconstruct_n(0, len(wide))[:, : problem.d], problem.searched)
-        found = nearest_rows(rows, widened(problem.queries, rows.shape[1]), NEIGHBOURS)
+        found = nearest(rows, widened(problem.queries, rows.shape[1]), NEIGHBOURS)[1]
         yield {
             "codec": f"{name}, byte of length", "bytes": index.sa_code_size() + 1, "train_seconds": trained,
             "at_length": recall_k_at_k(found, problem.truth, NEIGHBOURS),
@@ -142,13 +143,13 @@ def _kept(index: faiss.Index, problem: Problem) -> dict[str, Any]:
         return {"recall": recall_k_at_k(found, problem.truth, NEIGHBOURS)}
     kept, unit = {}, problem.metric == "cosine"
     for metric in ("l2", "ip") if unit else ("l2",):
-        found = nearest_rows(*compared(index, problem.queries), NEIGHBOURS, metric)
+        found = nearest(*compared(index, problem.queries), NEIGHBOURS, metric)[1]
         kept[metric] = recall_k_at_k(found, problem.truth, NEIGHBOURS)
     decoded = index.reconstruct_n(0, len(problem.searched))
     distortion = float(np.square(problem.searched - decoded).sum(axis=1, dtype=np.float64).mean())
     record: dict[str, Any] = {"recall": max(kept.values()), "distortion": distortion}
     if unit:
-        found = nearest_rows(unit_rows(decoded), problem.queries, NEIGHBOURS, "ip")
+        found = nearest(unit_rows(decoded), problem.queries, NEIGHBOURS, "ip")[1]
         record["at_length"] = recall_k_at_k(found, problem.truth, NEIGHBOURS)
     return record
 

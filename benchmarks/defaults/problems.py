@@ -16,7 +16,7 @@ from benchmarks.engines.run import searched
 from benchmarks.ordinal.problems import synthetic
 from benchmarks.ordinal.questions import active, truths
 from nearkin import Rotation
-from nearkin._faiss import nearest_rows
+from nearkin._exact import nearest
 from nearkin.metrics import ranking_metrics, recall_k_at_k, triplet_error
 from nearkin.quantization import IndexingLayer, ResidualQuantizer, ScalarQuantizer, best
 from nearkin.quantization.sized import fitted_code
@@ -81,7 +81,7 @@ def known_rows(name: str, data: Path, seed: int) -> float:
     """The same of residual codes of 8 bytes for an index of the rows that they are learned from."""
     X, Q = (part[:_LEARNED] for part in (_rows(name, data).learned, _rows(name, data).queries))
     index = nk.Index.build(X, ResidualQuantizer(8, known=True, random_state=seed))
-    return 100 * recall_k_at_k(index.search(Q, NEIGHBOURS)[1], nearest_rows(X, Q, NEIGHBOURS), NEIGHBOURS)
+    return 100 * recall_k_at_k(index.search(Q, NEIGHBOURS)[1], nearest(X, Q, NEIGHBOURS)[1], NEIGHBOURS)
 
 
 def chosen(n_bytes: int, seed: int) -> Callable[[np.ndarray], Any]:

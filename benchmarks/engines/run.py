@@ -29,7 +29,7 @@ from benchmarks.harness import by_peer
 from benchmarks.jobs import Job, Row, command
 from benchmarks.options import peer_python
 from nearkin import Rotation
-from nearkin._faiss import nearest_rows
+from nearkin._exact import nearest
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.metrics import recall_k_at_k
 
@@ -70,7 +70,7 @@ def problem_of(name: str, folder: Path) -> Problem:
         return problem
     parts = (problem.learned, problem.searched, problem.queries)
     learned, searched, queries = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in parts)
-    return Problem(learned, searched, queries, nearest_rows(searched, queries, NEIGHBOURS))
+    return Problem(learned, searched, queries, nearest(searched, queries, NEIGHBOURS)[1])
 
 
 def searched(name: str, X: np.ndarray, Q: np.ndarray, peers: Path) -> tuple[np.ndarray | None, str]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.hashing.problems import Features
-from nearkin._faiss import nearest_rows
+from nearkin._exact import nearest
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.hamming import RankHistograms, hamming_histograms
 
@@ -17,7 +17,7 @@ class Judge:
     def __init__(self, features: Features) -> None:
         self.features = features
         self.some = np.random.default_rng(0).permutation(len(features.queries))[:NEIGHBOUR_QUERIES]
-        self.neighbours = nearest_rows(unit_rows(features.base), unit_rows(features.queries[self.some]), N_NEIGHBOURS)
+        self.neighbours = nearest(unit_rows(features.base), unit_rows(features.queries[self.some]), N_NEIGHBOURS)[1]
 
     def codes(self, queries: np.ndarray, base: np.ndarray, spherical: bool = False) -> dict[str, float]:
         """Measures of packed codes, in percent."""

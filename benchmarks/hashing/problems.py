@@ -13,7 +13,7 @@ import torch
 from sklearn.datasets import load_breast_cancer, load_digits
 from torch import nn
 
-from nearkin._faiss import nearest_rows
+from nearkin._exact import nearest
 
 SEEN = 5  # digits below this train the network
 
@@ -87,7 +87,7 @@ def sift(data: Path) -> Features:
     """40,000 SIFT descriptors of photos and 1,000 of others; the label is the nearest one's."""
     with np.load(data / "sift_bsds.npz") as z:
         X, Q = z["base"][:40_000].astype(np.float32), z["query"].astype(np.float32)
-    return Features("sift", X, np.arange(len(X)), Q, nearest_rows(X, Q, 1)[:, 0])
+    return Features("sift", X, np.arange(len(X)), Q, nearest(X, Q, 1)[1][:, 0])
 
 
 def network_features(data: Path, cache: Path) -> Features:

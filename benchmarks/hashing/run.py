@@ -111,8 +111,8 @@ def measured(hasher: Any, train: np.ndarray, judge: Judge, labels: np.ndarray | 
     start = time.process_time()
     hasher.fit(train, labels)
     fitted = time.process_time() - start
-    codes = hasher.transform(judge.features.base)
-    row = judge.codes(hasher.transform(judge.features.queries), codes, isinstance(hasher, SphericalHashing))
+    codes = hasher.encode(judge.features.base)
+    row = judge.codes(hasher.encode(judge.features.queries), codes, isinstance(hasher, SphericalHashing))
     return row | {"fit seconds": fitted}
 
 

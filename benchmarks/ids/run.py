@@ -24,7 +24,7 @@ import nearkin as nk
 from benchmarks.harness import arrays, cpu_seconds
 from benchmarks.ids.makers import MAKERS, Maker, find_semantic_id
 from benchmarks.jobs import Job, Row, command
-from nearkin._faiss import nearest_rows
+from nearkin._exact import nearest
 
 PARTS = ("makers", "together")
 ROWS, QUERIES = 40_000, 1000
@@ -40,7 +40,7 @@ def sentences(folder: Path) -> np.ndarray:
 def made_by(maker: Maker, X: np.ndarray) -> Row:
     """Shares and error of one maker's ids."""
     asked = np.random.default_rng(0).choice(len(X), QUERIES, replace=False)
-    near = nearest_rows(X, X[asked], 11)[:, 1:]
+    near = nearest(X, X[asked], 11)[1][:, 1:]
     seconds, made = cpu_seconds(lambda: maker(X, 3, 256, 0))
     _, key, counts = np.unique(made.nearest, axis=0, return_inverse=True, return_counts=True)
     shares = [np.bincount(column, minlength=256) / len(X) for column in made.nearest.T]

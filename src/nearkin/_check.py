@@ -6,15 +6,17 @@ A `random_state` becomes a NumPy or a torch generator here; no global state is r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Collection, Iterable
 from copy import copy
 from itertools import chain
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from nearkin._fields import Extra, counted
+from nearkin._fields import Extra, StrPath, counted
 from nearkin._types import ArrayLike, Seed
 
 if TYPE_CHECKING:
@@ -163,6 +165,17 @@ def repeated(values: np.ndarray) -> np.ndarray:
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
+def each_once(ids: np.ndarray, name: str = "ids") -> np.ndarray:
+    """Ids (n,) unchanged; ValueError for one that is repeated. So a mask of 0 and 1 is no list of ids: masks are
+    bool."""
+    if len(twice := repeated(ids)):
+        raise ValueError(
+            f"{name}: {counted(len(twice), 'id occurs', 'ids occur')} more than once, the first is "
+            f"{twice[0].item()!r}; give each once, and a mask as bool"
+        )
+    return ids
+
+
 def check_codes(codes: ArrayLike, width: int, min_rows: int = 0) -> np.ndarray:
     """Return codes (n, width) uint8, C-contiguous; TypeError for another dtype, ValueError for another shape."""
     codes = np.asarray(codes)
@@ -296,16 +309,58 @@ def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
         return (tensor.dequantize() if tensor.is_quantized else tensor.float()).numpy()
 
 
+def check_output(path: StrPath) -> Path:
+    """The path of a file or folder to write; ValueError for an empty name, for one with a NUL character, and for the
+    current folder and those that hold it."""
+    name = os.fspath(path)
+    if not name.strip() or "\0" in name:
+        raise ValueError(f"the name to write to is {name!r}; give the name of a file or folder")
+    here = Path(os.path.realpath(os.curdir))
+    if Path(os.path.realpath(name)) in (here, *here.parents):
+        raise ValueError(
+            f"{name} is the current folder, or holds it, and would be replaced: give the name of a file or folder in "
+            "it, or change to another folder first"
+        )
+    return Path(path)
+
+
+MAX_TEXT = 1_000  # characters of an id or a label: in an array of strings every one takes the room of the longest
+
+
+def check_lengths(cells: Collection[object], name: str) -> None:
+    """ValueError for a text of more than `MAX_TEXT` characters among these, or in lists among these."""
+    kinds = set(map(type, cells))
+    if any(issubclass(kind, str | bytes) for kind in kinds):
+        for place, cell in enumerate(cells):
+            if isinstance(cell, str | bytes) and len(cell) > MAX_TEXT:
+                raise too_long(f"{name} has in entry {place}", cell)
+    for row in cells if any(issubclass(kind, list | tuple) for kind in kinds) else ():
+        check_lengths(row if isinstance(row, list | tuple) else (), name)
+
+
+def too_long(start: str, text: str | bytes) -> ValueError:
+    """The error, which begins with `start`, for a text that is too long for an id or a label."""
+    return ValueError(
+        f"{start} a text of {len(text):,} characters, {text[:20]!r}...; an id or a label has at most {MAX_TEXT:,}: is "
+        "it the content? Give a short name"
+    )
+
+
 def as_array(values: ArrayLike, name: str, way: str = "give every row as many entries") -> np.ndarray:
     """As an array, also of a tensor; text among numbers stays an array of objects. TypeError if it is sparse;
-    ValueError for masked entries, and for lists of different lengths, which names the `way` out."""
+    ValueError for masked entries, for text of more than `MAX_TEXT` characters, and for lists of different lengths,
+    which names the `way` out."""
     if hasattr(values, "toarray") and not isinstance(values, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(values).__name__}); it must be a dense array, pass {name}.toarray()")
     values = from_tensor(values, name)
+    if isinstance(values, list | tuple):
+        check_lengths(values, name)
     try:
         found = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} has rows of different lengths; {way}") from error
+    if found.dtype.kind in "OT" or (found.dtype.kind in "US" and found.itemsize > MAX_TEXT):
+        check_lengths(found.ravel().tolist(), name)
     if found.dtype.kind == "U" and isinstance(values, list | tuple):  # NumPy makes text of numbers among text
         cells = np.array(values, dtype=object)
         return found if all(isinstance(cell, str) for cell in cells.flat) else cells
@@ -320,10 +375,12 @@ def check_vectors(
     min_rows: int = 1,
     finite: bool = True,
     small: bool = False,
+    exact: bool = False,
 ) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise. TypeError for
     sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity. Estimators use
-    `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: types up to 2 bytes stay."""
+    `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: types up to 2 bytes stay.
+    `exact`: integers become float64, as those of 8 bytes are too fine for float32."""
     _check_columns(X, name)
     given, X = X, as_array(X, name)
     if X.dtype.kind == "O" and hasattr(given, "columns"):
@@ -342,6 +399,7 @@ def check_vectors(
     if n_features is not None and d != n_features:
         raise ValueError(f"{name} has {counted(d, 'column')}; it must have {n_features}, as the vectors before")
     dtype = X.dtype if X.dtype == np.float64 or (small and X.dtype.itemsize <= 2) else np.float32
+    dtype = np.float64 if exact and X.dtype.kind in "iu" else dtype
     X = np.ascontiguousarray(X, dtype=dtype)
     return check_finite(X, name) if finite else X
 

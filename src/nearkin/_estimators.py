@@ -91,7 +91,8 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
         """Codes (n, width) of vectors X (n, d)."""
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """`encode`, under scikit-learn's name."""
+        """`encode`, under scikit-learn's name. A column holds the numbers of centroids, or steps of a scale. Numbers of
+        centroids are categories: before a model of numbers, as in a `Pipeline`, they need a `OneHotEncoder`."""
         check_is_fitted(self)
         warn_of_names(self, X)
         return self.encode(X)

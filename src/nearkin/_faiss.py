@@ -49,12 +49,6 @@ def innermost(index: FaissIndex) -> FaissIndex:
     return faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
 
 
-def nearest_rows(rows: np.ndarray, queries: np.ndarray, k: int, metric: str = "l2") -> np.ndarray:
-    """Numbers (q, min(k, n)) of the rows (n, d) nearest to each query (q, d), exactly in float32, by "l2" or "ip"."""
-    rows, queries = np.ascontiguousarray(rows, np.float32), np.ascontiguousarray(queries, np.float32)
-    return faiss.knn(queries, rows, min(k, len(rows)), metric=METRIC_TYPES[metric])[1]
-
-
 def linear_transform(A: np.ndarray, origin: np.ndarray | None = None) -> faiss.LinearTransform:
     """x -> x A - origin (d',) for FAISS, A (d, d'); FAISS stores A^T and computes A^T x + b."""
     transform = faiss.LinearTransform(A.shape[0], A.shape[1], origin is not None)

@@ -1,7 +1,8 @@
 """Types of records of named values, and values in words; loads nothing heavy, for the command line."""
 
 import os
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -30,6 +31,15 @@ def counted(n: int, noun: str, plural: str | None = None) -> str:
     return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
 
 
+def with_interval(mean: float, ends: Sequence[float] | None, form: str = ".3f", word: str = "") -> str:
+    """A mean and the ends of its interval, if these are known.
+
+    >>> with_interval(0.981, (0.972, 0.987))
+    '0.981 (0.972 to 0.987)'
+    """
+    return f"{mean:{form}}" + (f" ({word}{ends[0]:{form}} to {ends[1]:{form}})" if ends else "")
+
+
 def show(value: object, form: str = ".4g") -> str:
     """A value as people read it in a terminal and on a page.
 
@@ -50,3 +60,47 @@ def show(value: object, form: str = ".4g") -> str:
 def is_text(cell: object) -> bool:
     """Whether a cell of a table is aligned as text: it has other characters than numbers have."""
     return isinstance(cell, str) and not set(cell) <= set("0123456789.,+-–×%")
+
+
+def shortened(message: str, most: int = 500) -> str:
+    """A message without its middle if it has more than `most` characters: it may quote foreign text of any length.
+
+    >>> shortened("column " + "x" * 600 + " holds no numbers", 60)
+    'column xxxxxxxxxxxxxxxxxxxxxxxx ... xx holds no numbers'
+    """
+    half = most // 2 - 5
+    return message if len(message) <= most else f"{message[: half + most // 10]} ... {message[-half + most // 10 :]}"
+
+
+def quoted(word: object) -> str:
+    """A word to type in a shell, also one with line breaks or bytes that are no text.
+
+    >>> print(quoted("my $(id)"), quoted("two\\nlines"), quoted("plain"))
+    'my $(id)' $'two\\x0alines' plain
+    """
+    text = str(word)
+    if text.isprintable():
+        return shlex.quote(text)
+    escaped = (
+        c if c.isprintable() and c not in "'\\" else "".join(f"\\x{byte:02x}" for byte in os.fsencode(c)) for c in text
+    )
+    return f"$'{''.join(escaped)}'"
+
+
+def command(name: str, *files: object, **options: object) -> str:
+    """A command of nearkin to type in a shell: its files, and options, of which None is left out and True has no value.
+
+    >>> print(command("search", "my idx", "-q.npy", k=10, out="hits.csv", qrels=None, quiet=True))
+    nearkin search 'my idx' ./-q.npy -k 10 --out hits.csv --quiet
+    """
+    words = ["nearkin", name, *map(_no_option, files)]
+    for option, value in options.items():
+        if value is not None:
+            words.append(f"{'-' if len(option) == 1 else '--'}{option.replace('_', '-')}")
+            words += [] if value is True else [_no_option(value)]
+    return " ".join(map(quoted, words))
+
+
+def _no_option(word: object) -> str:
+    """The word, as a path if it begins as options do."""
+    return f"./{word}" if str(word).startswith("-") else str(word)

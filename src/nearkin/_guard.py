@@ -21,9 +21,14 @@ class Guard:
 
     A thread that holds it may take it again, but a search may not turn into a change: RuntimeError, where otherwise
     the thread would wait for itself. A fork waits for changes to end; searches of other threads are not in the child.
+
+    `Guard(of)` is that of a view: read under the lock of `of`, and never changed. RuntimeError for a change, and for
+    reading once what it shows has changed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, of: "Guard | None" = None) -> None:
+        self._of: Guard = self if of is None else of._of
+        self._changes = 0 if of is None else of._changes  # begun ones
         self._readers = dict[int, int]()  # thread -> how often, at least once
         self._writer: int | None = None
         self._depth = self._waiting = 0
@@ -42,6 +47,8 @@ class Guard:
         """While the block runs, no other thread reads or changes the objects of this guard and the others."""
         me, guards = threading.get_ident(), (self, *others)
         with _free:
+            if any(guard._of is not guard for guard in guards):
+                raise RuntimeError("a view is only searched; change the index that it was made of, or a copy of it")
             if any(guard._writer != me and me in guard._readers for guard in guards):
                 raise RuntimeError("the index is changed inside a callback of its search or save; do it after")
             for guard in guards:
@@ -54,6 +61,7 @@ class Guard:
             for guard in guards:
                 guard._writer = me
                 guard._depth += 1
+                guard._changes += 1
         try:
             yield
         finally:
@@ -71,13 +79,15 @@ class _Reading(AbstractContextManager[None]):
     """`Guard.reading`, without a generator: a search of one query takes no longer for it."""
 
     def __init__(self, guard: Guard) -> None:
-        self._guard, self._thread = guard, threading.get_ident()
+        self._own, self._guard, self._thread = guard, guard._of, threading.get_ident()
 
     def __enter__(self) -> None:
         guard, me = self._guard, self._thread
         with _free:
             while not (guard._writer == me or me in guard._readers or (guard._writer is None and not guard._waiting)):
                 _free.wait()
+            if self._own._changes != guard._changes:
+                raise RuntimeError("the index has changed since this view of it was made; make another one")
             guard._readers[me] = guard._readers.get(me, 0) + 1
 
     def __exit__(self, *error: object) -> None:

@@ -161,7 +161,7 @@ def _type(ids: "np.ndarray | Coded") -> str:
 
 
 def as_ids(values: "ArrayLike | Collection[object]", name: str) -> np.ndarray:
-    """Ids (n,) of pairs, comparisons and indexes: numbers, or text as strings or objects of str. Bytes are UTF-8."""
+    """Ids (n,) of pairs, comparisons and indexes: numbers, or text as strings or objects of str."""
     given: Any = list(values) if isinstance(values, KeysView | ValuesView) else values
     ids = as_array(given, name)
     if ids.ndim != 1:
@@ -174,9 +174,10 @@ def as_ids(values: "ArrayLike | Collection[object]", name: str) -> np.ndarray:
         missing = ids == ""
     else:
         missing = np.fromiter(map(_is_missing, cells), bool, len(cells)) if ids.dtype.kind == "O" else ids != ids
+        missing |= ids == -1  # what pandas' codes hold for a missing value, and answers for none
     if missing.any():
         raise ValueError(
-            f"{name} has {counted(missing.sum(), 'missing id')} (None, NaN or empty), the first at entry "
+            f"{name} has {counted(missing.sum(), 'missing id')} (None, NaN, empty or -1), the first at entry "
             f"{int(missing.argmax())}; remove these rows"
         )
     if len(kinds) > 1:
@@ -190,11 +191,9 @@ def as_ids(values: "ArrayLike | Collection[object]", name: str) -> np.ndarray:
             raise ValueError(f"{name} has the id {first!r}, which holds {fault}; rename it")
         return ids.astype(object) if ids.dtype.kind == "T" else ids
     ids = check_exact(_plain(cells, name) if cells else ids, name)
-    if ids.dtype.kind == "S":
-        return as_ids(np.char.decode(ids, "utf-8"), name)
-    if ids.dtype.kind in "OVc" or ids.ndim != 1:
-        kind = types.pop().__name__ if types else ids.dtype
-        raise TypeError(f"{name} has ids of type {kind}; use numbers or text, for example [str(v) for v in {name}]")
+    if ids.dtype.kind in "OSVc" or ids.ndim != 1:
+        kind, way = types.pop().__name__ if types else ids.dtype, "v.decode()" if ids.dtype.kind == "S" else "str(v)"
+        raise TypeError(f"{name} has ids of type {kind}; use numbers or text, for example [{way} for v in {name}]")
     return ids.astype(np.int64) if ids.dtype.kind == "u" and ids.max(initial=0) < 2**63 else ids
 
 

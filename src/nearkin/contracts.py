@@ -28,7 +28,8 @@ class Callback(Protocol):
     `step` counts what is done, from 1. The record holds
 
     - "total": the number of steps at most, where it is known;
-    - "objective": the minimized value at this step, if there is one;
+    - "objective": the minimized value at this step, if there is one, as a mean: of a vector, of an observed pair (by
+      weight, with the penalties), of a comparison;
     - "seconds": time spent so far, where it is measured;
     - other values, named in the docstring of the function that takes the callback.
 

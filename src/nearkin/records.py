@@ -300,7 +300,7 @@ class Comparisons:
 
     def __post_init__(self) -> None:
         indices = as_indices(self.indices, "indices")
-        objects = np.asarray(self.objects)
+        objects = as_array(self.objects, "objects")
         if objects.ndim != 1:
             raise ValueError(f"objects has shape {objects.shape}; it must be 1-D, one name per object")
         if len(indices) and int(indices.max()) >= len(objects):

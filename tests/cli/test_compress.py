@@ -68,14 +68,15 @@ def test_one_line_names_the_winner_and_calls_a_tie_a_tie() -> None:
     )
     chain["won"], product["won"] = False, True
     assert won_line([product, chain | {"value": 0.65}]) == (
-        "won: product, recall@10 0.656 ± 0.009 (95 %); over residual-norms: +0.012 ± 0.004"
+        "won: product, recall@10 0.656 (95 % interval 0.647 to 0.665); "
+        "over residual-norms: +0.0120 (95 % interval +0.0080 to +0.0160)"
     )
     assert won_line([chain, product | {"value": 0.669}]).endswith(
-        "; the fastest of those level with product: a tie, -0.002 ± 0.004"
+        "; the fastest of those level with product: a tie, -0.0020 (95 % interval -0.0060 to +0.0020)"
     )
-    assert won_line([chain]).endswith("(95 %), the only codec compared")
+    assert won_line([chain]).endswith("to 0.677), the only codec compared")
     rows = trial_rows([product, chain])[1]
-    assert [row[2] for row in rows] == ["won", "+0.012 ± 0.004"]
+    assert [row[2] for row in rows] == ["won", "+0.0120 (95 % interval +0.0080 to +0.0160)"]
 
 
 @each(

@@ -188,7 +188,7 @@ def test_rows_of_the_base_are_asked_without_queries(files: Path, compressed: Cal
         X = load(files)["base"].astype(np.float64)
         index = nk.Index.load(folder)
         names = np.arange(600) if index.ids is None else index.ids
-        asked = rows_as_queries(nk.data.open_vectors(f"{files}/data.npz:base"), {})
+        asked = rows_as_queries(nk.data.open_vectors(f"{files}/data.npz:base"), {})[0]
         distances = ((X[asked, None] - X) ** 2).sum(-1)
         distances[np.arange(len(asked)), asked] = np.inf
         exact = np.argsort(distances, axis=1)[:, :10]
@@ -229,6 +229,12 @@ def test_several_indexes_in_one_report(files: Path, compressed: Callable[..., Pa
     assert large.name in page
     assert {row.count("<td") + row.count("<th") for row in re.findall(r"<tr>.*?</tr>", page, re.DOTALL)} == {7}
     assert f"Highest recall: {large.name}, without rescoring, " in page
+    np.save(tmp_path / "others.npy", load(files)["query"][::-1])  # as many
+    run_json("evaluate", small, tmp_path / "others.npy", "--base", f"{files}/data.npz:base", "-k", 10)
+    run_json("report", small, large, "--out", tmp_path / "both.html", "--overwrite")
+    page = (tmp_path / "both.html").read_text()
+    assert "evaluated with other queries, vectors, k or metric: their recalls do not compare" in page
+    assert "Highest recall" not in page
     assert run("report", small, large).exit_code == 2
 
 
@@ -306,7 +312,7 @@ def test_relevance_of_the_answers_by_hand(judged: Path, form: str) -> None:
     assert coded["Recall@100"] == pytest.approx((gains > 0).sum(axis=1).mean() / 2)
     change = coded["change"]["NDCG@10"]
     assert change["mean"] == pytest.approx(coded["NDCG@10"] - exact["NDCG@10"])
-    assert change["low"] < change["mean"] <= change["high"] <= 0.01
+    assert change["low"] < change["mean"] <= change["high"] < 0.1  # 40 queries
     assert coded["NDCG@10"] <= rescored["NDCG@10"] <= exact["NDCG@10"]
     assert run("evaluate", judged / "idx", judged / "Q.npy", *how).stdout.count("NDCG@10") == 2
 

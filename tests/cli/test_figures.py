@@ -69,6 +69,37 @@ def test_rows_that_were_not_learned_from_judge(files: Path, tmp_path: Path, monk
     unseen = np.delete(X, learned, axis=0)
     assert record["distortion"] == pytest.approx(nk.Index.load(idx).quantizer.distortion(unseen), rel=1e-5)
     assert run_json("evaluate", idx, "--base", base, "-k", 10)["10-recall@10"] == record["10-recall@10"]
+    assert ", not trained on, each without itself" in record["judged_by"]
+
+
+@pytest.mark.parametrize("trained_on", ["all", "some", "others"])
+def test_a_recall_says_of_which_queries_it_is(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained_on: str
+) -> None:
+    """Vectors that the codes were trained on have a higher recall than others, and queries of another kind a third one;
+    `evaluate` and the report say it in the same words."""
+    if trained_on == "some":
+        monkeypatch.setattr(nk.pipeline.compress, "TRAIN_ROWS", 64)
+    base, idx, queries = f"{files}/data.npz:base", tmp_path / "idx", f"{files}/data.npz:query"
+    other = ("--train", f"{files}/data.npz:query") if trained_on == "others" else ()
+    shown = " ".join(run("compress", base, "--bytes", 4, "--centroids", 16, *other, "--out", idx).stdout.split())
+    known = "trained on (new ones have a lower recall)" if trained_on == "all" else "not trained on"
+    words = f"200 vectors of {base}, {known}, each without itself"
+    assert re.search(r"10-recall@10, without rescoring 0.\d+ \(0.\d+ to 0.\d+\), 95 % interval, of ", shown)
+    assert words in shown
+    assert "Note: queries of another kind than the vectors have another recall; give some as --queries" in shown
+    assert words in " ".join(run("evaluate", idx, "--base", base).stdout.split())
+    run("report", idx, "--overwrite")
+    assert words in (idx / "report.html").read_text()
+    asked = run(
+        "compress", base, "--bytes", 4, "--centroids", 16, "--queries", queries, "--out", tmp_path / "asked"
+    ).stdout
+    assert "95 % interval, of 20 queries" in " ".join(asked.split())
+    assert "Note: queries" not in asked
+    run("remove", idx, 3)
+    np.save(tmp_path / "left.npy", np.delete(load(files)["base"], 3, axis=0))
+    changed = run_json("evaluate", idx, "--base", tmp_path / "left.npy")["judged_by"]
+    assert ", trained on (new ones have a lower recall)," in changed  # which of them were is not known any more
 
 
 def test_one_code_is_not_called_the_cheapest(files: Path, tmp_path: Path) -> None:

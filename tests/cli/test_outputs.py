@@ -1,14 +1,16 @@
 """What commands write replaces nothing without --overwrite, and never an input: over all commands."""
 
+import subprocess
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import copytree
+from shutil import copy, copytree
 
 import click
 import numpy as np
 import pytest
 import typer
 
+import nearkin as nk
 from nearkin.cli.app import app
 from tests.cli.conftest import refused, run, run_json
 from tests.covering import each
@@ -97,6 +99,57 @@ def test_what_exists_stays(command: str, ending: str, given: Path, tmp_path: Pat
             result = run(command, *typed(command, given), "--out", out, "--overwrite")
             assert result.exit_code == 2
             assert kept.read_bytes() == before
+
+
+@each("command", CASES)
+@each("out", ["", " ", ".", "..", "/"])
+def test_an_empty_name_and_the_current_folder_are_no_outputs(
+    command: str, out: str, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--out "$UNSET"` replaced the current folder."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    text = "current folder" if out.strip() else "the name to write to"
+    for told in ([], [] if command == "ask" else ["--overwrite"]):
+        refused(text, command, *typed(command, given), "--out", out, *told)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "here"]
+
+
+def test_nothing_saves_over_the_current_folder(given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copytree(given / "idx", tmp_path / "idx")
+    monkeypatch.chdir(tmp_path / "idx")
+    before = sorted((file.name, file.stat().st_ino) for file in Path().iterdir())
+    for command in ("add", "refresh"):
+        refused("current folder", command, ".", given / "X.npy")
+    refused("current folder", "remove", ".", 3)
+    index = nk.Index.load(".")
+    for name in ("", ".", "/", "..", Path()):
+        with pytest.raises(ValueError, match=r"name to write to|current folder"):
+            index.save(name, overwrite=True)
+    assert sorted((file.name, file.stat().st_ino) for file in Path().iterdir()) == before
+
+
+def test_commands_are_printed_as_they_are_typed(given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell reads each line back into the words that were meant, whatever the names: nothing of a name runs."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("my $(touch PWN)", "-x", "it's `id`", "two\nlines"):
+        X, idx, emb = copy(given / "X.npy", f"./{name}.npy"), f"./{name} idx", f"./{name} emb"
+        code = ["--bytes", 2, "--centroids", 16]
+        said = run("compress", X, *code, "--out", idx).stdout + run("refresh", idx, X).stdout
+        said += run("ids", X, "--levels", 2, "--codes", 32, "--out", f"{idx} ids").stdout
+        said += run("embed", given / "pairs.csv", "--dim", 4, "--out", emb).stdout
+        lines = [line for line in said.splitlines() if line.startswith("Next: ")]
+        assert len(lines) == 4, said
+        for line in lines:
+            listed = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True).stdout
+            words = [word.removesuffix(",") for word in listed.decode().split("\0")]
+            assert {idx, f"{idx} ids", emb} & set(words), line
+    assert not (tmp_path / "PWN").exists()
+
+
+def test_words_behind_two_dashes_are_no_options(given: Path) -> None:
+    for word in ("--quiet", "--log", "--header", "--keep-vectors"):
+        refused(f"{word!r} is not among", "similar", given / "emb", "--", word)
 
 
 @each("command", [name for name, (_, ends) in CASES.items() if "" not in ends])

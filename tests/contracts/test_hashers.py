@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 import nearkin as nk
@@ -55,7 +58,9 @@ def test_codes_are_packed_signs_of_the_stated_linear_map(fitted, digits, name):
     np.testing.assert_allclose(values, h.scale_ * (digits - h.mean_) @ h.projection_ + h.intercept_, atol=1e-4)
     np.testing.assert_array_equal(np.packbits(values >= 0, axis=1, bitorder="little"), codes)
     np.testing.assert_array_equal(unpack_signs(codes, 12), np.where(values >= 0, 1, -1))
-    np.testing.assert_array_equal(h.transform(digits), codes)
+    np.testing.assert_array_equal(h.transform(digits), values >= 0)
+    assert h.transform(digits).dtype == np.uint8
+    assert len(h.get_feature_names_out()) == 12
     for i in (0, 1, 127, 128, 255, 299):
         np.testing.assert_array_equal(h.encode(digits[i : i + 1])[0], codes[i])
     assert 0 < h.retained_variance(digits) <= 1 + 1e-9
@@ -180,3 +185,14 @@ def test_too_few_rows_and_columns_of_text_are_named(name):
         FAMILY[name](8).fit(pytest.importorskip("pandas").DataFrame({"x": range(20), "name": ["a"] * 20}))
     with pytest.raises(ValueError, match="n_samples=8 vectors; n_bits=8 needs at least 9, give more or"):
         FAMILY[name](8).fit(np.random.default_rng(0).standard_normal((8, 20)))
+
+
+def test_bits_are_columns_in_a_pipeline():
+    """Before, `transform` gave packed bytes, of which a linear model makes little."""
+    X, y = load_digits(return_X_y=True)
+    hasher = nk.ITQ(n_bits=32, random_state=0)
+    right = [
+        make_pipeline(step, RidgeClassifier()).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:])
+        for step in (hasher, FunctionTransformer(hasher.fit(X[:1200]).encode))
+    ]
+    assert right[0] > right[1] + 0.05

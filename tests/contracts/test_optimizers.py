@@ -16,7 +16,7 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import Adam, GivensDescent, MixedOptimizer, RiemannianDescent, StochasticFlow, is_orthogonal
 from tests.covering import covering, each
-from tests.orthogonal.steps import point
+from tests.orthogonal.steps import gradient, point
 from tests.reference.tangent import random_skew
 
 Build = Callable[..., Any]
@@ -149,6 +149,30 @@ def test_a_batch_is_a_loop(name: str, moments: str, shape: tuple[int, ...]) -> N
     train(OPTIMIZERS[name](single, 0.05, **MOMENTS[moments]), single, list(targets), 6)
     # a batch takes as many Newton-Schulz steps as its worst matrix needs, so they agree to that method's tolerance
     torch.testing.assert_close(batch.detach(), torch.stack([p.detach() for p in single]), rtol=0, atol=1e-10)
+
+
+SCALES = [30.0, 1.0, 0.0, 1e-4, 1.0, 100.0]  # of gradients: far too long steps, usual ones, none, short ones
+
+
+@in_turn("moments shape", MOMENTS, [(6, 6), (7, 4), (3, 8)])
+def test_mates_change_nothing(name: str, moments: str, shape: tuple[int, ...]) -> None:
+    """Together they took the retraction, the number of corrections and the random pairs of the worst of them."""
+
+    def path(numbers: list[int], joined: bool) -> list[Tensor]:
+        starts = [point(shape, number) for number in numbers]
+        params = [nn.Parameter(X) for X in ([torch.stack(starts)] if joined else starts)]
+        optimizer = OPTIMIZERS[name](params, 0.05, **MOMENTS[moments])
+        for step in range(6):
+            grads = [SCALES[n] * gradient(shape, 100 * step + n) for n in numbers]
+            for p, G in zip(params, [torch.stack(grads)] if joined else grads, strict=True):
+                p.grad = G
+            optimizer.step()
+        return list(params[0].detach()) if joined else [p.detach() for p in params]
+
+    everybody = [*range(len(SCALES))]
+    for number, *ends in zip(everybody, path(everybody, False), path(everybody, True), strict=True):
+        for end in ends:
+            torch.testing.assert_close(end, path([number], False)[0], rtol=0, atol=1e-6)
 
 
 @in_turn("moments dtype", MOMENTS, [torch.float32, torch.bfloat16])

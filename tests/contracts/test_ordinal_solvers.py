@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import nearkin as nk
 from nearkin.contracts import Run
+from nearkin.data.comparisons.reading import orient
 from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.embedding.ordinal.objective import SOLVERS
+from nearkin.records import invalid_rows, nearer
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent
 from tests.covering import each
 from tests.solvers.problems import least_squares
@@ -70,3 +73,34 @@ def test_embeds_and_repeats_itself(solver, answers):
     np.testing.assert_array_equal(model.embedding_, again.embedding_)
     other = nk.OrdinalEmbedding(2, **{**options, "random_state": 4, "max_iter": 2}).fit(train)
     assert not np.array_equal(model.embedding_, other.embedding_)
+
+
+@each("solver", sorted(set(SOLVERS) - {"auto"}))
+def test_the_objective_is_the_mean_loss_of_a_comparison(solver):
+    """It was the sum for each object: of points that are hardly apart n log 2."""
+    for n in (8, 16):
+        answers = comparisons_from_vectors(np.random.default_rng(0).normal(size=(n, 2)), 300, random_state=1)
+        seen = []
+        model = nk.OrdinalEmbedding(2, solver=solver, n_init=1, max_iter=3, random_state=0)
+        model.fit(answers, callback=lambda step, record, seen=seen: seen.append(record["objective"]))
+        rows, X = answers.indices, model.embedding_.astype(float)
+        near, far = (((X[rows[:, 0]] - X[rows[:, side]]) ** 2).sum(axis=1) for side in (1, 2))
+        assert model.objective_ == pytest.approx(np.logaddexp(0, near - far).mean(), rel=1e-4)
+        assert [record["objective"] for record in model.history_] == seen
+        assert seen[-1] == pytest.approx(model.objective_, rel=1e-6)
+
+
+@each("solver", sorted(SOLVERS))
+def test_pairs_of_quadruplets_have_no_order(solver):
+    """AdaGrad took an object of both pairs for two, unless it was the first of both."""
+    rng = np.random.default_rng(0)
+    points, rows = rng.normal(size=(10, 2)), rng.integers(0, 10, (800, 4))
+    rows = rows[~invalid_rows(rows)]
+    rows = orient(rows, nearer(points, rows))
+    turned = rows.copy()
+    for pair in ([0, 1], [2, 3]):
+        some = rng.random(len(rows)) < 0.5
+        turned[np.ix_(some, pair)] = rows[np.ix_(some, pair[::-1])]
+    model = nk.OrdinalEmbedding(2, solver=solver, n_init=1, max_iter=5, random_state=0)
+    one, other = (clone(model).fit(answers).embedding_ for answers in (rows, turned))
+    np.testing.assert_allclose(one, other, atol=1e-4)

@@ -1,5 +1,6 @@
 """What every solver of the two towers keeps: it learns, and a resumed fit is an uninterrupted one."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,3 +73,15 @@ def test_a_resumed_fit_is_an_uninterrupted_one(way: dict, tmp_path: Path) -> Non
     resumed = model(way, max_iter=2).fit(PARTS.train, validation=PARTS.valid, checkpoint=tmp_path / "checkpoint")
     assert [r["objective"] for r in resumed.history_] == [r["objective"] for r in whole.history_]
     np.testing.assert_array_equal(resumed.right_embeddings_, whole.right_embeddings_)
+
+
+def test_objectives_have_one_unit() -> None:
+    """ALS and sweeps over spheres gave sums over the pairs, the others the mean of an observed pair."""
+    last = {
+        solver: model({"solver": solver}, max_iter=12).fit(PARTS.train).history_[-1]["objective"]
+        for solver in ("als", "ials++", "l-bfgs", "gauss-newton")
+    }
+    assert max(last.values()) < 1.5 * min(last.values()), last
+    softmax = nk.TwoTower(6, loss="cosine-softmax", random_state=0)
+    history = softmax.fit(replace(PARTS.train, left_features=None, right_features=None)).history_
+    assert 0 < history[-1]["objective"] < 2 * np.log(100)

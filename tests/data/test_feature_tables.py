@@ -74,7 +74,15 @@ def test_pairs_take_their_features_by_id(tmp_path: Path) -> None:
 
 def test_pairs_without_features_are_named(tmp_path: Path) -> None:
     pairs = write(tmp_path, "pairs.csv", "user,item\nann,x\nbob,z\n")
-    with pytest.raises(ValueError, match="1 id that right_ids lacks, the first is 'z'"):
-        nk.read_interactions(pairs, right_features=write(tmp_path, "items.csv", "item,price\nx,3\n"))
+    items = write(tmp_path, "items.csv", "item,price\nx,3\n")
+    users = write(tmp_path, "users.csv", "user,age\nann,30\n")
+    lacks = r"items.csv lacks 1 id of column 'item' of .*pairs.csv, the first is 'z', .*type missing='drop'"
+    with pytest.raises(ValueError, match=lacks):
+        nk.read_interactions(pairs, right_features=items)
+    found = nk.read_interactions(pairs, right_features=items, left_features=users, missing="drop")
+    assert (found.left_ids.tolist(), found.right_ids.tolist(), len(found)) == (["ann"], ["x"], 1)
+    assert any("1 row left out: " in note and "users.csv lacks 1 id" in note for note in found.source.notes)
+    with pytest.raises(ValueError, match=r"items.csv lacks 1 id .*\(1 of 1 rows\)"):  # nothing would be left
+        nk.read_interactions(write(tmp_path, "z.csv", "user,item\nbob,z\n"), right_features=items, missing="drop")
     with pytest.raises(TypeError, match="use one type for both"):
         nk.read_interactions(pairs, right_features=write(tmp_path, "numbers.csv", "item,price\n1,3\n2,4\n"))

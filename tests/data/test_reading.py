@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import nearkin as nk
+from nearkin._check import MAX_TEXT
 from nearkin.data import read_table
-from nearkin.data.column import LONGEST_ID, Column
+from nearkin.data.column import Column
 from nearkin.data.names import NAMES, plain
 
 PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
@@ -135,7 +136,7 @@ def test_what_is_no_id_is_refused_with_its_cell(subtests: pytest.Subtests) -> No
         ("a", "[1, 2]"): "lists in text",
         ("a", '{"ImportId": "QID1"}'): "ImportId",
         ("a", "b\nc"): "line breaks",
-        ("a", "x" * (LONGEST_ID + 1)): "more than 1,000 characters",
+        ("a", "x" * (MAX_TEXT + 1)): "more than 1,000 characters",
         ("a", None): "1 missing id",
         (1, -1): "-1 is no id",
     }

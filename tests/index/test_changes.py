@@ -1,6 +1,5 @@
 """Rows that come and go: removed, replaced, added by several threads, and changes that are broken off."""
 
-import copy
 import signal
 import threading
 from functools import cache
@@ -144,7 +143,8 @@ def test_plain_faiss_adds_rows_where_others_were_removed(kind) -> None:
     index.faiss_index.add(NEW)
     scores, ids = index.faiss_index.search(X[:8], n + len(NEW))
     for row, found, expected in zip(scores, ids, all_hits(new, X[:8]), strict=True):
-        assert {i - n: score for i, score in zip(found.tolist(), row.tolist(), strict=True) if i >= n} == expected
+        added = {i - n: score for i, score in zip(found.tolist(), row.tolist(), strict=True) if i >= n}
+        assert added == pytest.approx(expected, rel=1e-5)  # lists' distances of FAISS alone are of float32
 
 
 class StoppedError(Exception):
@@ -309,7 +309,6 @@ def test_pairs_and_indexes_take_the_same_ids() -> None:
         ([Name("a"), np.str_("b"), "c"], ["a", "b", "c"]),
         (np.array([Name("a"), np.str_("b"), "c"], object), ["a", "b", "c"]),
         (np.array(["a", "b", "c"], np.dtypes.StringDType()), ["a", "b", "c"]),
-        ([b"a", b"b", b"c"], ["a", "b", "c"]),
         (dict.fromkeys("abc").keys(), ["a", "b", "c"]),
     ):
         assert Interactions.from_pairs(ids, [0, 1, 2]).left_ids.tolist() == kept
@@ -321,6 +320,8 @@ def test_pairs_and_indexes_take_the_same_ids() -> None:
         (np.array(["a", "b", "\ud800"], object), "a lone surrogate"),
         ([2**70, 1, 2], "64 bits do not hold"),
         (pd.Series([None, 1, 2], dtype="Int64"), "1 missing id"),
+        ([b"a", b"b", b"c"], r"v.decode\(\) for v in"),
+        (np.array([b"a", b"b", b"c"]), r"v.decode\(\) for v in"),
         ([UUID(int=1), UUID(int=2), UUID(int=3)], "ids of type UUID; use numbers or text"),
         (pd.MultiIndex.from_tuples([(1, 2), (3, 4), (5, 6)]), "ids of type tuple"),
     ):
@@ -337,8 +338,12 @@ def test_sets_of_ids_stand_where_order_means_nothing() -> None:
     assert index.search(X[:2], 1, among={2})[1].tolist() == index.search(X[:2], 1, among=[2])[1].tolist()
     assert set(index.search(X[:2], 2, exclude=[{0, 1}, set()])[1][0].tolist()) == {2, 3}
     assert len(index.remove({0, 3})) == 2
-    with pytest.raises(ValueError, match="ids, or a mask"):
-        index.add(X[:2]).search(X[:1], 1, among=np.array([0, 1, 1, 0]))
+    index.add(X[:2])
+    for name in ("among", "exclude"):  # masks are bool; before, one of 0 and 1 was asked about, in some calls
+        with pytest.raises(
+            ValueError, match="2 ids occur more than once, the first is 0; give each once, and a mask as"
+        ):
+            index.search(X[:1], 1, **{name: np.array([0, 1, 1, 0])})
     with pytest.raises(ValueError, match="shape"):
         Index.build(X[:2], ids={1, 2})
 
@@ -392,18 +397,6 @@ def test_the_direct_map_that_an_export_made_does_not_stand_in_the_way() -> None:
     index = build(X, fitted("lists"), None)
     faiss.downcast_index(faiss.downcast_index(index.faiss_index).index).make_direct_map()
     assert len(index.remove([4]).add(NEW).update([7], X[:1])) == 369
-
-
-def test_a_deep_copy_shares_nothing() -> None:
-    """An index of bits could not be copied: FAISS's Python type for it cannot."""
-    for name in KINDS:
-        index = build(X, fitted(name), None, keep_vectors=True)
-        before = all_hits(index)
-        copied = copy.deepcopy(index)
-        assert all_hits(copied) == before, name
-        assert index.quantizer is None or copied.quantizer is not index.quantizer, name
-        copied.remove(np.arange(100)).add(NEW)
-        assert all_hits(index) == before, name
 
 
 def test_removing_no_ids_changes_nothing() -> None:

@@ -1,7 +1,9 @@
 """What is read from an untrusted `index.faiss`: nearkin's own types, whole, and nothing that names another file."""
 
 import os
+import signal
 import struct
+import threading
 from contextlib import suppress
 from functools import cache
 from itertools import cycle
@@ -35,6 +37,7 @@ CODED = {
     "padded and rotated": ProductQuantizer(3, 32, n_lists=4, max_iter=2, random_state=0),
     "sparse lists": ProductQuantizer(4, 32, n_lists=60, max_iter=2, random_state=0),
     "fast-scan lists": ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0),
+    "many fast-scan lists": ProductQuantizer(8, 16, n_lists=60, max_iter=2, random_state=0),  # whose tables are longer
     "residual": ResidualQuantizer(3, 16, norm_bits=32, max_iter=1, random_state=0),
     "scanned residual": ResidualQuantizer(3, 16, norm_bits=8, max_iter=1, random_state=0),
     "scanned residual lists": ResidualQuantizer(4, 16, norm_bits=8, n_lists=5, max_iter=1, random_state=0),
@@ -107,6 +110,50 @@ def test_a_number_changed_anywhere_never_ends_the_process(tmp_path: Path) -> Non
                 assert len(found) == 3, (kind, place, value)
 
 
+def test_no_array_is_made_longer_than_the_file(tmp_path: Path) -> None:
+    """FAISS makes room first; its limits, which would hold for the files of other threads too, are not touched."""
+    copied, said = tmp_path / "copied", set[str]()
+    for number, kind in enumerate(KINDS):
+        build(kind, np.arange(300)).save(tmp_path / "idx", overwrite=True)
+        whole = (tmp_path / "idx" / "index.faiss").read_bytes()
+        for place in range(4 + number % 9, min(len(whole) - 8, 230), 9):
+            copied.write_bytes(whole[:place] + struct.pack("<q", 2**41) + whole[place + 8 :])
+            try:
+                read_faiss(copied, np.arange(300), binary=kind == "bits")
+            except ValueError as error:
+                said.add(str(error))
+    assert any("it announces more than it has" in text for text in said)
+    assert not [text for text in said if "deserialization" in text or "alloc" in text]  # FAISS's limit is a terabyte
+
+
+def test_a_load_leaves_faiss_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While an index was loaded, other threads could not read longer files, and a process forked then hung."""
+    limits = faiss.get_deserialization_vector_byte_limit, faiss.get_deserialization_loop_limit
+    before, during, plain = [limit() for limit in limits], [], faiss.read_index
+    reading, forked = threading.Event(), threading.Event()
+
+    def slowly(*given: object) -> object:
+        during.append([limit() for limit in limits])
+        if threading.current_thread() is not threading.main_thread():
+            reading.set()
+            forked.wait(60)
+        return plain(*given)
+
+    monkeypatch.setattr(faiss, "read_index", slowly)
+    Index.build(X).save(tmp_path / "idx")
+    thread = threading.Thread(target=Index.load, args=[tmp_path / "idx"])
+    thread.start()
+    assert reading.wait(60)
+    if not (child := os.fork()):
+        signal.alarm(30)
+        os._exit(len(Index.load(tmp_path / "idx")) != 300)
+    forked.set()
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
+    Index.load(tmp_path / "idx")
+    assert during == [before, before]
+
+
 def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path: Path) -> None:
     """`Index.add` wrote into the unrelated file that "ilod" named."""
     victim = tmp_path / "victim"
@@ -121,7 +168,7 @@ def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path:
     before = victim.read_bytes()
     os.utime(victim, ns=(0, 0))
     victim.chmod(0)  # FAISS would not even open it
-    with pytest.raises(ValueError, match="its lists are in another file"):
+    with pytest.raises(ValueError, match="nearkin does not write 'ilod' there"):
         Index.load(tmp_path / "idx")
     victim.chmod(0o600)
     assert victim.read_bytes() == before
@@ -131,16 +178,16 @@ def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path:
 def test_a_type_that_nearkin_does_not_write_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.faiss"
     for factory, found in (
-        ("HNSW8", "IndexHNSWFlat"),
-        ("IVF4,Flat", "IndexIVFFlat"),
-        ("PCA4,Flat", "PCAMatrix"),
-        ("LSQ2x4", "IndexLocalSearchQuantizer"),
+        ("HNSW8", "IHNf"),
+        ("IVF4,Flat", "IwFl"),
+        ("PCA4,Flat", "Pcam"),
+        ("LSQ2x4", "IxLS"),
     ):
         made = faiss.index_factory(8, factory)
         made.train(X)
         made.add(X)
         faiss.write_index(made, str(file))
-        with pytest.raises(ValueError, match=f"nearkin does not write a {found}"):
+        with pytest.raises(ValueError, match=f"nearkin does not write '{found}' there"):
             read_faiss(file)
 
 

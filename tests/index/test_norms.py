@@ -10,7 +10,8 @@ import pytest
 from sklearn.base import clone
 
 from nearkin import ITQ, Index, ProductQuantizer
-from nearkin._faiss import innermost, nearest_rows
+from nearkin._exact import nearest
+from nearkin._faiss import innermost
 from nearkin.contracts import Quantizer
 from nearkin.export.source import Source
 from nearkin.linalg.norms import POWER, Norms
@@ -114,7 +115,7 @@ def test_among_allowed_rows_the_scores_are_the_same() -> None:
 
 def test_more_neighbours_are_found_than_by_rounded_rows() -> None:
     own, Q = SETS["one"]
-    true = nearest_rows(own, Q, 10)
+    true = nearest(own, Q, 10)[1]
     for name in ("product", "product, lists", "residual", "product residual", "axes"):
         gains = []
         for metric in ("l2", "cosine"):
@@ -151,7 +152,7 @@ def test_the_one_norm_follows_changes_of_the_rows(tmp_path: Path) -> None:
         index.add(own[first : first + 20])
     index.update([3], own[200:201]).remove([5])
     other = Index.empty(24, fitted("product", "one")).add(own[100:120])
-    index._next_id = index.ids = None
+    index.ids = None
     index.merge(other)
     assert index.norms.levels[0] == 1
     index.save(tmp_path / "idx")

@@ -86,7 +86,8 @@ def test_kept_vectors_take_the_bytes_of_their_type_and_survive_changes(tmp_path,
         assert (kept.dtype.name, kept.row_bytes) == (kind, bytes_)
         error = np.abs(kept.rows(np.arange(len(left))) - left)
         assert (error <= within * np.abs(left).max(axis=1, keepdims=True) + 2.0**-25).all()
-    assert (tmp_path / "idx" / "vectors.npy").stat().st_size == 128 + len(left) * bytes_
+    more = {"float32": 0, "float16": 2, "int8": 4}[kind]  # rows that hold the offsets
+    assert (tmp_path / "idx" / "vectors.npy").stat().st_size == 128 + (len(left) + more) * bytes_
     scores, found = loaded.search(left[:20], 1, oversample=200)
     assert (found[:, 0] == np.delete(np.arange(600), np.arange(0, 600, 7))[:20]).mean() > 0.9
     assert scores.max() <= 8 * (within * np.abs(left[:20]).max()) ** 2 + 1e-9
@@ -109,15 +110,15 @@ def test_whole_numbers_and_rows_of_zeros_are_exact_in_int8():
 
 
 def test_what_cannot_be_kept_is_refused_before_the_work():
-    X = np.array([[1.0, 70_000.0]], np.float32)
-    with pytest.raises(ValueError, match=r"'float16', .* up to 65,504, and X has 70,000; type keep_vectors="):
+    X = np.array([[1.0, 70_000.0], [2.0, 0.0], [3.0, 0.0]], np.float32)
+    with pytest.raises(ValueError, match=r"'float16', .* up to 65,504 from .*, and X has 70,000; type keep_vectors="):
         nk.Index.build(X, keep_vectors="float16")
     with pytest.raises(ValueError, match="keep_vectors is 'float8'; it must be"):
         nk.Index.build(X, keep_vectors="float8")
     index = nk.Index.build(X / 2, keep_vectors="float16")
     with pytest.raises(ValueError, match="65,504"):
         index.add(X)
-    assert len(index) == 1
+    assert len(index) == 3
 
 
 def test_a_view_shares_the_rows_under_other_ids_and_vectors(rng: np.random.Generator) -> None:
@@ -132,3 +133,18 @@ def test_a_view_shares_the_rows_under_other_ids_and_vectors(rng: np.random.Gener
         index.view(None, X[:-1])
     with pytest.raises(ValueError, match="ids have shape"):
         index.view(names[:-1])
+
+
+@each("kind", ["float16", "int8"])
+def test_an_offset_of_a_column_costs_kept_vectors_nothing(tmp_path, rng, kind):
+    """At 3,000, float16 has steps of 2 and one step of an int8 vector is 24."""
+    X, Q = (rng.normal(size=(n, 32)).astype(np.float32) for n in (1_500, 150))
+    found = []
+    for offset in (0, 3_000, 500_000):
+        A, B = (rows + np.where(np.arange(32) == 5, np.float32(offset), 0) for rows in (X, Q))
+        codes = nk.ProductQuantizer(4, 16, random_state=0, max_iter=5)
+        index = nk.Index.build(A[:800], codes, keep_vectors=kind).add(A[800:])
+        index.save(tmp_path / f"{offset}")
+        results = (one.search(B, 10, oversample=150)[1] for one in (index, nk.Index.load(tmp_path / f"{offset}")))
+        found += [nk.metrics.knn_recall(ids, A, B) for ids in results]
+    assert min(found) > max(found) - 0.03 > 0.9, found

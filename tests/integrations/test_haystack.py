@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("haystack", reason="needs haystack-ai")
@@ -46,3 +47,69 @@ def test_a_pipeline_retrieves_what_was_saved(tmp_path: Path) -> None:
     assert found[0].score == pytest.approx(0.9939, abs=1e-3)
     wanted = {"field": "meta.n", "operator": "<", "value": 1}
     assert [each.content for each in again.embedding_retrieval([0.1, 0.9], wanted)] == ["0"]
+
+
+@pytest.fixture
+def store() -> HaystackStore:
+    store = HaystackStore()
+    rows = [(1.0, 0.0), (0.0, 1.0), (0.7, 0.7)]
+    store.write_documents([Document(id=str(n), meta={"n": n}, embedding=list(row)) for n, row in enumerate(rows)])
+    return store
+
+
+def test_nothing_is_deleted_or_changed_without_a_filter(store: HaystackStore) -> None:
+    """Before, an empty filter deleted all documents."""
+    for nothing in ({}, None):
+        for call in (store.delete_by_filter, lambda filters: store.update_by_filter(filters, {"n": 7})):
+            with pytest.raises(ValueError, match="filters are"):
+                call(nothing)
+    store.delete_documents([])
+    store.delete_documents(["nobody", "0", "0"])
+    assert sorted(each.meta["n"] for each in store.filter_documents()) == [1, 2]
+    with pytest.raises(TypeError, match="must be a list"):
+        store.delete_documents("12")
+
+
+def test_joined_filters_select_also_after_load(store: HaystackStore, tmp_path: Path) -> None:
+    above, below = ({"field": "meta.n", "operator": sign, "value": n} for sign, n in ((">", 0), ("<", 2)))
+    both = {"operator": "AND", "conditions": [above, below]}
+    store.save(tmp_path / "store")
+    for each in (store, HaystackStore(path=tmp_path / "store")):
+        for filters, wanted in ((both, [1]), ({"operator": "NOT", "conditions": [both]}, [0, 2])):
+            found = each.embedding_retrieval([1.0, 0.2], filters)
+            assert sorted(one.meta["n"] for one in found) == wanted
+        assert each.delete_by_filter(both) == 1
+        assert each.delete_by_filter(both) == 0
+
+
+def test_an_unknown_argument_is_an_error(store: HaystackStore, tmp_path: Path) -> None:
+    store.save(tmp_path / "store")
+    for wrong in ({"n_probe": 3}, {"quantizer": 4, "n_bytes": 4}, {"path": tmp_path / "store", "metric": "l2"}):
+        with pytest.raises(TypeError, match=r"n_probe|quantizer|metric"):
+            HaystackStore(**wrong)
+    calls: dict[str, tuple[object, ...]] = {
+        "count_documents": (), "filter_documents": (), "write_documents": ([],), "delete_documents": (["0"],),
+        "delete_all_documents": (), "delete_by_filter": ({},), "update_by_filter": ({}, {}), "save": (tmp_path,),
+        "embedding_retrieval": ([1.0, 0.0],),
+    }  # fmt: skip
+    for name, given in calls.items():
+        with pytest.raises(TypeError, match="where"):
+            getattr(store, name)(*given, where=1)
+    assert store.count_documents() == 3
+
+
+def test_settings_have_one_meaning_and_come_back() -> None:
+    X = np.random.default_rng(0).normal(size=(1_010, 8)).astype(np.float32)
+    settings = {"quantizer": 2, "metric": "ip", "keep_vectors": "float16", "oversample": 30}
+    assert HaystackStore(n_bytes=2).to_dict() == HaystackStore(quantizer=2).to_dict()
+    store = HaystackStore.from_dict(HaystackStore(**settings).to_dict())
+    documents = [Document(id=str(i), embedding=row.tolist()) for i, row in enumerate(X)]
+    store.write_documents([*documents[:999], Document(id="none")])
+    assert store.documents.index.quantizer is None
+    store.write_documents(documents[999:])
+    assert store.documents.index.bytes_per_vector <= 3
+    for i in (0, 500, 1_009):
+        exact = (X @ X[i]).argsort()[::-1][:1]
+        assert [each.id for each in store.embedding_retrieval(X[i].tolist(), top_k=1)] == [str(exact[0])]
+    with pytest.raises(ValueError, match="k"):
+        HaystackRetriever(store).run([1.0] * 8, top_k=0)

@@ -1,13 +1,24 @@
 """A vector store in an index of LlamaIndex: nodes come back with text and metadata, filtered, deleted, saved."""
 
+import asyncio
+from functools import partial
+from inspect import iscoroutinefunction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("llama_index.core", reason="needs llama-index-core")
 from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters, VectorStoreQuery, VectorStoreQueryMode
+from llama_index.core.vector_stores.types import (
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryMode,
+)
 
 from nearkin.integrations import LlamaIndexStore
 
@@ -52,3 +63,94 @@ def test_an_index_of_llama_index_retrieves_from_it() -> None:
     nodes = [TextNode(id_=name, text=name) for name in ROWS]
     index = VectorStoreIndex(nodes, storage_context=context, embed_model=MockEmbedding(embed_dim=3))
     assert {found.node_id for found in index.as_retriever(similarity_top_k=3).retrieve("x")} == set(ROWS)
+
+
+def leaf(key: str, operator: FilterOperator, value: object = None) -> MetadataFilter:
+    return MetadataFilter(key=key, operator=operator, value=value)
+
+
+def joined(condition: FilterCondition, *filters: MetadataFilter | MetadataFilters) -> MetadataFilters:
+    return MetadataFilters(filters=list(filters), condition=condition)
+
+
+IS, AND, OR, NOT = FilterOperator, FilterCondition.AND, FilterCondition.OR, FilterCondition.NOT
+METADATA = {"a": {"n": 1, "k": "Red"}, "b": {"n": 5, "k": "blue", "tags": ["p", "q"]}, "c": {"n": 9, "tags": []}}
+LEAVES = [
+    (leaf("n", IS.EQ, 5), "b"), (leaf("n", IS.NE, 5), "ac"), (leaf("n", IS.GT, 4), "bc"), (leaf("n", IS.GTE, 9), "c"),
+    (leaf("n", IS.LT, 5), "a"), (leaf("n", IS.LTE, 5), "ab"), (leaf("n", IS.IN, [1, 9]), "ac"),
+    (leaf("n", IS.NIN, [1, 9]), "b"), (leaf("k", IS.NE, "Red"), "bc"), (leaf("tags", IS.ANY, ["q", "z"]), "b"),
+    (leaf("tags", IS.ALL, ["p", "q"]), "b"), (leaf("tags", IS.CONTAINS, "p"), "b"),
+    (leaf("k", IS.TEXT_MATCH, "ed"), "a"),
+    (leaf("k", IS.TEXT_MATCH_INSENSITIVE, "BLUE"), "b"), (leaf("tags", IS.IS_EMPTY), "ac"), (leaf("no", IS.EQ, 1), ""),
+]  # fmt: skip
+NESTED = [
+    (joined(OR, leaf("n", IS.EQ, 1), joined(AND, leaf("n", IS.GT, 4), leaf("tags", IS.IS_EMPTY))), "ac"),
+    (joined(NOT, joined(OR, leaf("n", IS.EQ, 1), leaf("n", IS.EQ, 9))), "b"), (joined(NOT, leaf("n", IS.GT, 4)), "a"),
+    (joined(AND, leaf("n", IS.LT, 9), joined(NOT, leaf("k", IS.EQ, "Red"))), "b"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("filters", "wanted"), [*((joined(AND, one), ids) for one, ids in LEAVES), *NESTED])
+def test_filters_of_all_operators_and_conditions_select(filters: MetadataFilters, wanted: str, tmp_path: Path) -> None:
+    """Nested ones were an error."""
+    store = LlamaIndexStore()
+    store.add([TextNode(id_=name, text=name, metadata=METADATA[name], embedding=list(ROWS[name])) for name in ROWS])
+    store.persist(str(tmp_path / "store"))
+    for each in (store, LlamaIndexStore.from_persist_path(tmp_path / "store")):
+        assert "".join(sorted(node.node_id for node in each.get_nodes(filters=filters))) == wanted
+        found = each.query(VectorStoreQuery(query_embedding=[1.0, 0.5], similarity_top_k=9, filters=filters))
+        assert "".join(sorted(found.ids)) == wanted
+        each.delete_nodes(filters=filters)
+        assert "".join(node.node_id for node in each.get_nodes()) == "".join(
+            name for name in "abc" if name not in wanted
+        )
+
+
+def test_nothing_is_removed_without_ids_or_filters() -> None:
+    """Before, `delete_nodes()` and an empty filter removed all nodes."""
+    store = LlamaIndexStore()
+    store.add([node(name) for name in ROWS])
+    for nothing in ({}, {"node_ids": None}, {"filters": MetadataFilters(filters=[])}):
+        with pytest.raises(ValueError, match="node_ids and filters are missing"):
+            store.delete_nodes(**nothing)
+    store.delete_nodes([])
+    store.delete_nodes(["nobody"])
+    store.delete("nobody")
+    store.delete_nodes(["a", "b"], MetadataFilters(filters=[MetadataFilter(key="name", value="b")]))
+    store.delete_nodes(["b"])
+    assert [one.node_id for one in store.get_nodes()] == ["a", "c"]
+    store.clear()
+    assert store.get_nodes() == []
+
+
+def test_an_unknown_argument_is_an_error_in_every_method() -> None:
+    """Before, they were passed over, by LlamaIndex's `adelete_nodes` too."""
+    store, query = LlamaIndexStore(), VectorStoreQuery(query_embedding=[0.1, 0.9])
+    calls: dict[str, tuple[object, ...]] = {
+        "add": ([node("a")],), "delete": ("doc a",), "delete_nodes": (["a"],), "get_nodes": (), "query": (query,),
+        "clear": (), "async_add": ([node("a")],), "adelete": ("doc a",), "adelete_nodes": (["a"],), "aget_nodes": (),
+        "aquery": (query,), "aclear": (),
+    }  # fmt: skip
+    store.add([node("b")])
+    for name, given in calls.items():
+        for unknown in ("where", "namespace"):
+            method = partial(getattr(store, name), *given, **{unknown: 1})
+            with pytest.raises(TypeError, match=unknown):
+                asyncio.run(method()) if iscoroutinefunction(method) else method()
+    assert [one.node_id for one in store.get_nodes()] == ["b"]
+    with pytest.raises(TypeError, match="n_probe"):
+        LlamaIndexStore(16, n_probe=3)
+
+
+def test_codes_are_trained_when_a_thousand_nodes_are_there(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(1_010, 8)).astype(np.float32)
+    store = LlamaIndexStore(2, keep_vectors=True, oversample=30)
+    store.add([TextNode(id_=str(i), text="x", embedding=row.tolist()) for i, row in enumerate(X[:999])])
+    assert store.client.index.quantizer is None
+    store.persist(str(tmp_path / "store"))
+    store = LlamaIndexStore.from_persist_path(tmp_path / "store")
+    store.add([TextNode(id_=str(i + 999), text="x", embedding=row.tolist()) for i, row in enumerate(X[999:])])
+    assert store.client.index.bytes_per_vector <= 3
+    for i in (0, 500, 1_009):
+        found = store.query(VectorStoreQuery(query_embedding=X[i].tolist(), similarity_top_k=3))
+        assert (found.ids[0], found.similarities[0]) == (str(i), pytest.approx(1))

@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 import torch
 
-from nearkin.linalg.exponential import expm1, plus_product
+from nearkin.linalg.exponential import by_decision, expm1, plus_product
 from nearkin.linalg.orthonormal import orthogonality_error
 from tests.covering import each
 from tests.reference.tangent import random_skew
@@ -41,6 +41,25 @@ def test_the_exponential_of_a_long_step_is_a_rotation(norm: float, dtype: torch.
     Q = torch.eye(9, dtype=dtype) + expm1((norm * A / torch.linalg.matrix_norm(A, 2).amax()).to(dtype))
     assert orthogonality_error(Q) < 20 * torch.finfo(dtype).eps
     assert bool((torch.linalg.det(Q) > 0.9).all())
+
+
+def test_a_matrix_of_a_batch_is_scaled_as_alone() -> None:
+    norms = torch.tensor([1e-6, 0.1, 1.0, 9.0, 1e4, 1e25])
+    A = random_skew(6, 9, 9, generator=torch.Generator().manual_seed(0))
+    A = A * (norms / torch.linalg.matrix_norm(A, 2))[:, None, None]
+    for one, alone in zip(expm1(A), A, strict=True):
+        torch.testing.assert_close(one, expm1(alone), rtol=1e-5, atol=1e-6 * float(expm1(alone).abs().max()))
+    blocks = expm1(A.view(3, 2, 9, 9))
+    torch.testing.assert_close(blocks[1], expm1(A[2:4]))
+
+
+@each("keys", [[0, 0, 0, 0, 0, 0], [0, 1, 0, 2, 1, 0]])
+def test_each_goes_by_its_own_key(keys: list[int]) -> None:
+    M = torch.randn(2, 3, 4, 2, generator=torch.Generator().manual_seed(0))
+    found = by_decision(keys, lambda key, A, B: key * A + B, M, M + 1)
+    torch.testing.assert_close(found, torch.tensor(keys).view(2, 3, 1, 1) * M + M + 1)
+    rows = by_decision([3, 5], lambda key, A: key * A, M)
+    torch.testing.assert_close(rows, torch.tensor([3, 5]).view(2, 1, 1, 1) * M)
 
 
 def test_no_exponential_of_nan() -> None:

@@ -64,7 +64,7 @@ def test_bad_arguments_are_named(problem: tuple) -> None:
     P, Q, seen, held = problem
     with pytest.raises(ValueError, match=r"seen has shape \(40, 30\); it must be \(39, 30\)"):
         recommend(P[:39], Q, 4, seen=seen)
-    with pytest.raises(ValueError, match="relevant has no pair of the users asked for"):
+    with pytest.raises(ValueError, match="relevant has no pair that counts"):
         ranking_metrics(P, Q, held, users=[6])
     with pytest.raises(ValueError, match="metrics holds 'map'"):
         ranking_metrics(P, Q, held, metrics=["map"])
@@ -100,8 +100,9 @@ def test_a_faiss_index_ranks_as_its_vectors_do(problem: tuple) -> None:
     P, Q, seen, _ = problem
     index = faiss.IndexFlatIP(Q.shape[1])
     index.add(np.ascontiguousarray(Q, dtype=np.float32))
-    for one, other in zip(recommend(P, index, 4, seen=seen), recommend(P, Q, 4, seen=seen), strict=True):
-        np.testing.assert_array_equal(one, other)
+    (scores, numbers), exact = recommend(P, index, 4, seen=seen), recommend(P, Q, 4, seen=seen)
+    np.testing.assert_array_equal(numbers, exact[1])
+    np.testing.assert_allclose(scores, exact[0], rtol=1e-5)
     with pytest.raises(ValueError, match="build it with metric='ip'"):
         recommend(P, faiss.IndexFlatL2(Q.shape[1]), 4)
     with pytest.raises(ValueError, match="candidates works with right as vectors"):
@@ -166,6 +167,10 @@ def test_arguments_that_were_read_as_others() -> None:
     Q, held = np.eye(4), sp.csr_matrix(np.eye(4))
     assert recommend(Q, Q, 1, candidates=np.array([False, False, True, True]))[1][:, 0].tolist()[2:] == [2, 3]
     assert recommend(Q, Q, 1, users=np.array([False, True, False, True]))[1].tolist() == [[1], [3]]
+    for name in ("users", "candidates"):
+        for call in (recommend, lambda P, R, k, **rows: ranking_metrics(P, R, held, k=k, **rows)):
+            with pytest.raises(ValueError, match=f"{name}: 2 ids occur more than once.* a mask as bool"):
+                call(Q, Q, 1, **{name: np.array([0, 1, 1, 0])})
     for numbers in (["1"], [1.7], [True]):
         with pytest.raises(TypeError, match="candidates has shape"):
             recommend(Q, Q, 1, candidates=numbers)
@@ -175,3 +180,52 @@ def test_arguments_that_were_read_as_others() -> None:
             ranking_metrics(Q, Q, held, **changed)
     with pytest.raises(TypeError, match="ranked holds text"):
         list_metrics([["a"]] * 4, held)
+
+
+@each("order", [1, -1])
+@each(("lefts", "rights"), [("float64", "float64"), ("float32", "float64"), ("float64", "float32"), ("int64", "int64")])
+def test_float64_decides_what_float32_cannot_tell_apart(lefts: str, rights: str, order: int) -> None:
+    """Scores that are equal in float32, more than are searched for; items in the order of their numbers or against."""
+    n = 300
+    P = (np.array([[1.0, 1.0]]) if lefts == "float64" else np.array([[1, 1]])).repeat(3, axis=0).astype(lefts)
+    Q = np.column_stack([np.full(n, 2**22 if rights == "float32" else 2**26), np.arange(n)[::order]])
+    Q = (Q if rights == "int64" else Q / 16).astype(rights)
+    best = np.argsort(-Q[:, 1], kind="stable")
+    held = sp.csr_matrix((np.ones(4), (np.zeros(4, int), best[:4])), (3, n))
+    assert ranking_metrics(P, Q, held, k=4, metrics=["recall", "ndcg", "mrr"]) == {
+        "recall@4": 1, "ndcg@4": pytest.approx(1), "mrr@4": 1
+    }  # fmt: skip
+    np.testing.assert_array_equal(recommend(P, Q, 5)[1], best[:5][None].repeat(3, axis=0))
+    seen = sp.csr_matrix((np.ones(2), ([0, 0], best[:2])), (3, n))
+    np.testing.assert_array_equal(recommend(P, Q, 5, seen=seen, candidates=best[:6])[1][0], [*best[2:6], -1])
+
+
+def test_a_pair_that_was_seen_and_is_relevant_counts_neither_way(problem: tuple) -> None:
+    """A test part that shares pairs with the training part: they are struck out, and were counted as misses."""
+    P, Q, seen, held = problem
+    both = ((held + seen) > 0).astype(float)
+    for part in (seen, seen.astype(float), sp.coo_matrix(seen)):
+        assert ranking_metrics(P, Q, both, seen=part, k=5) == ranking_metrics(P, Q, held, seen=seen, k=5)
+    ranked = recommend(P, Q, 30)[1]
+    exact = ranking_metrics(P, Q, held, seen=seen, k=5)
+    assert list_metrics(ranked, both, seen=seen, k=5) == pytest.approx(exact)
+    assert list_metrics(recommend(P, Q, 30, seen=seen)[1], both, seen=seen, k=5) == pytest.approx(exact)
+    for wrong in (lambda: ranking_metrics(P, Q, seen, seen=seen), lambda: list_metrics(ranked, seen, seen=seen)):
+        with pytest.raises(ValueError, match="relevant has no pair that counts"):
+            wrong()
+
+
+@each("as_mask", [False, True])
+def test_candidates_alone_are_ranked_and_relevant(problem: tuple, as_mask: bool) -> None:
+    """Two rankings compare if both have the same candidates."""
+    P, Q, seen, held = problem
+    allowed = np.array([2, 3, 5, 8, 13, 21])
+    wanted = ranking_metrics(P, Q[allowed], held[:, allowed], seen=seen[:, allowed], k=(1, 4))
+    asked = np.isin(np.arange(30), allowed) if as_mask else allowed[::-1]
+    assert ranking_metrics(P, Q, held, seen=seen, k=(1, 4), candidates=asked) == wanted
+    lists = recommend(P, Q, 30)[1]
+    assert list_metrics(lists, held, seen=seen, k=(1, 4), candidates=asked) == pytest.approx(wanted)
+    with pytest.raises(ValueError, match="relevant has no pair that counts"):
+        ranking_metrics(P, Q, held.multiply(np.arange(30) != 4).tocsr(), candidates=[4])
+    with pytest.raises(ValueError, match="candidates is empty"):
+        list_metrics(lists, held, candidates=[])

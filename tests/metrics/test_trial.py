@@ -5,19 +5,72 @@ import pytest
 from scipy.stats import ttest_rel
 
 import nearkin as nk
-from nearkin._faiss import nearest_rows
-from nearkin.metrics.trial import HeldOut, Trial, paired_difference
+from nearkin._exact import nearest
+from nearkin.metrics.trial import HeldOut, Trial, mean_interval, paired_difference
 from tests.covering import each
 
 
-def test_interval_and_error_are_those_of_the_paired_t_test() -> None:
+def test_interval_and_error_of_many_queries_are_those_of_the_paired_t_test() -> None:
     rng = np.random.default_rng(1)
-    one, other = rng.random((2, 40))
+    one, other = rng.random((2, 4000))
     found, test = paired_difference(one, other), ttest_rel(one, other)
     interval = test.confidence_interval(0.95)
-    np.testing.assert_allclose(found[2:], [interval.low, interval.high])
+    np.testing.assert_allclose(found[2:], [interval.low, interval.high], atol=0.03 * (interval.high - interval.low))
     assert found.mean / found.error == pytest.approx(test.statistic)
-    assert found.clear == (test.pvalue < 0.05)
+
+
+LOSSES = {"one of ten": [0.1], "all of ten": [1.0], "both": [0.1, 0.1, 0.1, 1.0], "any": [*np.arange(1, 11) / 10]}
+
+
+@each("kind", [*LOSSES])
+@each(("n", "recall"), [(n, r) for n in (50, 200, 1000) for r in (0.9, 0.95, 0.99, 0.997, 0.999, 0.9997)])
+def test_the_interval_of_a_mean_recall_covers_it(n: int, recall: float, kind: str) -> None:
+    """Queries lose one of their ten neighbours, all of them, or either; near 1 more than 95 % of intervals hold it."""
+    lost = np.array(LOSSES[kind])
+    rate = (1 - recall) / lost.mean()
+    if rate > 1 - 1e-9:
+        return
+    rng = np.random.default_rng([n, round(1e4 * recall)])
+    values = 1 - rng.choice(lost, (300, n)) * (rng.random((300, n)) < rate)
+    low, high = np.array([mean_interval(of) for of in values]).T
+    covered = np.mean((low <= recall) & (recall <= high))
+    assert covered > 0.9, covered  # .94 in a longer simulation, four standard errors less
+    assert covered < 0.985 or n * rate < 100, covered
+    assert low.min() >= 0
+    assert high.max() <= 1
+    assert (high > low).all()
+
+
+@each("lost", [0.0, 0.3, 1.0])
+def test_equal_values_have_an_interval(lost: float) -> None:
+    """A width of 0 would be a claim about all queries."""
+    for n in (1, 2, 30):
+        (low, high), width = mean_interval(np.full(n, 1 - lost)), 0.9 / n
+        assert 0 <= low <= 1 - lost <= high <= 1
+        assert high - low > width
+        same = paired_difference(np.full(n, 1 - lost), np.full(n, 1 - lost))
+        assert (same.mean, same.low) == (0, -same.high)
+        assert same.high > width
+        assert not same.clear
+
+
+@each("size", [0.1, 1.0])
+@each(("n", "rate"), [(50, 0.5), (200, 0.1), (1000, 0.01), (1000, 0.002)])
+def test_the_interval_of_a_difference_covers_it(n: int, rate: float, size: float) -> None:
+    """Some queries lose or gain one of ten, or all; losses alone are the worst case, where none may show."""
+    for gains in (0.0, 0.2, 0.5):
+        rng = np.random.default_rng([n, round(10 * gains)])
+        draws = rng.random((300, n))
+        moved = size * np.where(draws < rate * gains, 1, np.where(draws < rate, -1, 0))
+        found = [paired_difference(of, np.zeros(n)) for of in moved]
+        true = size * rate * (2 * gains - 1)
+        assert np.mean([each.low <= true <= each.high for each in found]) > 0.9
+
+
+def test_differences_beyond_1_widen_their_range() -> None:
+    one = np.random.default_rng(0).normal(size=500)
+    wide, narrow = paired_difference(50 * one, np.zeros(500)), paired_difference(one / 4, np.zeros(500))
+    assert wide.high - wide.low == pytest.approx(200 * (narrow.high - narrow.low), rel=0.1)
 
 
 @each("n", [6, 30, 300])
@@ -34,7 +87,7 @@ def test_few_queries_prove_nothing() -> None:
         assert not found.clear
         assert found.low <= 0 < found.high
         assert "a tie, +0.5000" in str(found)
-    assert paired_difference(np.full(6, 0.5), np.zeros(6)).clear
+    assert paired_difference(np.ones(6), np.zeros(6)).clear
     assert paired_difference([0.25], [0.75]).error == 0.5
     assert not paired_difference([0.3, 0.1], [0.3, 0.1]).clear
 
@@ -142,7 +195,7 @@ def test_recall_is_the_mean_over_orders_of_rows_that_tie(rng: np.random.Generato
         at = rng.permutation(200)
         held = HeldOut.of(rows[at], queries, metric)
         np.testing.assert_allclose(held.recall(decoded[at]), first, atol=1e-9)
-        drawn.append(held.truth.recall(nearest_rows(decoded[at], queries, 10, metric)))
+        drawn.append(held.truth.recall(nearest(decoded[at], queries, 10, metric)[1]))
     error = 2 * np.std(drawn, axis=0).mean() / 15**0.5
     assert np.mean(drawn) == pytest.approx(first.mean(), abs=error + 1e-9)
 

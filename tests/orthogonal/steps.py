@@ -28,12 +28,12 @@ def problem(d: int, k: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def stepped(
-    optimizer: Callable[..., torch.optim.Optimizer], X: torch.Tensor, G: torch.Tensor, lr: float, **options: object
+    optimizer: Callable[..., torch.optim.Optimizer], X: torch.Tensor, G: torch.Tensor, *given: object, **options: object
 ) -> torch.Tensor:
-    """X after one step of `optimizer([X], lr, **options)` with the gradient G."""
+    """X after one step of `optimizer([X], *given, **options)` with the gradient G."""
     p = nn.Parameter(X.clone())
     p.grad = G
-    optimizer([p], lr, **options).step()
+    optimizer([p], *given, **options).step()
     return p.detach()
 
 

@@ -13,8 +13,8 @@ from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching, random_matching
 from nearkin.orthogonal.matching import heavy_matchings, most_matchings, random_matchings
-from tests.covering import each
-from tests.orthogonal.steps import first_draws, problem, stepped
+from tests.covering import covering, each
+from tests.orthogonal.steps import first_draws, point, problem, stepped
 
 MATCHINGS = {"greedy": greedy_matching, "steepest": max_weight_matching}
 
@@ -84,21 +84,40 @@ def test_exact_angles_solve_a_linear_objective_pair_by_pair() -> None:
     assert float((G * found).sum()) <= float((G * (X @ turns)).sum((1, 2)).min()) + 1e-9
 
 
-@each("selection", ["random", "greedy"])
-@each("shape", [(8, 8), (9, 3)])
-def test_exact_angles_never_ascend_a_concave_objective(selection: str, shape: tuple[int, int]) -> None:
-    values = torch.arange(1.0, shape[0] + 1, dtype=torch.float64)
-    p = nn.Parameter(haar_orthogonal(*shape, random_state=3, dtype=torch.float64))
-    optimizer = GivensDescent([p], 1.0, selection, angle="exact")
+@each(
+    ("selection", "shape", "n_matchings", "side"),
+    covering(
+        ["random", "greedy", "steepest"], [(8, 8), (9, 3), (3, 8), (2, 7, 3), (3, 6, 6)], [1, 2, 5], ["auto", "left"]
+    ),
+)
+def test_exact_angles_never_ascend_a_concave_objective(
+    selection: str, shape: tuple[int, ...], n_matchings: int, side: str
+) -> None:
+    """Angles of several matchings, all from one point, made PCA rise in more than half of the steps."""
+    p, d = nn.Parameter(point(shape, 3)), max(shape[-2:])
+    C = torch.randn(d, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    optimizer = GivensDescent([p], 1.0, selection, angle="exact", n_matchings=n_matchings, side=side)
+    weights = torch.arange(1.0, min(shape[-2:]) + 1, dtype=torch.float64)
     losses = []
     for _ in range(40):
         optimizer.zero_grad()
-        loss = -(values[:, None] * p**2 * torch.arange(1, shape[1] + 1)).sum()
+        X = p if shape[-2] >= shape[-1] else p.mT
+        loss = -((C @ X) ** 2 * weights).sum()
         loss.backward()
         optimizer.step()
         losses.append(float(loss.detach()))
     assert max(b - a for a, b in itertools.pairwise(losses)) < 1e-9
     assert losses[-1] < losses[0] - 1
+
+
+@each("n_matchings", [1, 3])
+def test_an_exact_angle_of_no_gradient_is_zero(n_matchings: int) -> None:
+    """It was pi: rows without a gradient changed their signs."""
+    X, G = problem(6, 3)
+    G[1:5] = 0
+    assert torch.equal(stepped(GivensDescent, X, 0 * G, 1.0, angle="exact", n_matchings=n_matchings), X)
+    moved = stepped(GivensDescent, X, G, 1.0, "random", angle="exact", n_matchings=n_matchings)
+    assert float((G * moved).sum()) <= float((G * X).sum())
 
 
 def test_greedy_descends_faster_per_step_than_random() -> None:

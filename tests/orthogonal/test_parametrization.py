@@ -22,6 +22,7 @@ from nearkin.orthogonal import (
     orthogonal_,
     orthogonal_optimizer,
     orthogonal_parametrization,
+    parametrization,
 )
 from tests.covering import each
 
@@ -173,6 +174,18 @@ def test_convolutions_and_sixteen_bits() -> None:
     torch.optim.SGD(half.parameters(), 0.1).step()
     assert half.weight.dtype == torch.bfloat16
     assert is_orthogonal(half.weight)
+
+
+def test_in_eval_a_weight_moved_from_outside_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, calls = holder((6, 4)).eval(), list[int]()
+    measure = parametrization.polar_by_products
+    monkeypatch.setattr(parametrization, "polar_by_products", lambda M: calls.append(1) or measure(M))
+    for number in range(3):
+        module.parametrizations.weight.original.data.add_(0.1)  # torch's count of versions does not see it
+        for _ in range(2):
+            assert is_orthogonal(module.weight, 1e-12)
+        assert len(calls) == number + 1
+    assert torch.equal(copy.deepcopy(module).float().weight, module.float().weight)
 
 
 def test_bad_input() -> None:

@@ -154,3 +154,22 @@ def test_the_polynomial_of_an_inverse_leaves_what_it_says(power: int, degree: in
     left = 1 - (1 - u) * sum(c * u**i for i, c in enumerate(coefficients))
     assert float(left.abs().max()) == pytest.approx(error, rel=1e-3, abs=1e-14)
     assert coefficients[0] == pytest.approx(1, abs=1e-14)
+
+
+@each_retraction
+@each("shape", [(6, 6), (132, 132), (20, 5)])
+def test_a_matrix_of_a_batch_moves_as_alone(retraction: str, shape: tuple[int, ...]) -> None:
+    lengths = [0.0, 1e-4, 0.02, 0.3, 2.0, 50.0, 1e5]
+    X = haar_orthogonal(len(lengths), *shape, random_state=0, dtype=torch.float64)
+    G = torch.randn(X.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    G *= torch.tensor(lengths, dtype=torch.float64)[:, None, None] / torch.linalg.matrix_norm(G)[:, None, None]
+
+    def step(X: torch.Tensor, G: torch.Tensor) -> torch.Tensor:
+        return (
+            right_step(X, right_skew(X, G), 1.0, retraction)
+            if shape[0] == shape[1]
+            else left_step(X, G, 1.0, retraction)
+        )
+
+    for one, *alone in zip(step(X, G), X, G, strict=True):
+        torch.testing.assert_close(one, step(*alone), rtol=0, atol=1e-9)

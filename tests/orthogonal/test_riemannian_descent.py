@@ -1,5 +1,7 @@
 """Riemannian descent: products alone keep the manifold over many long steps; skew momentum needs no transport."""
 
+import itertools
+
 import pytest
 import torch
 from torch import nn
@@ -7,8 +9,8 @@ from torch import nn
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import right_skew
-from nearkin.orthogonal import Adam, RiemannianDescent
-from nearkin.orthogonal.retraction import RETRACTIONS, orthogonality_probe
+from nearkin.orthogonal import SGDG, Adam, RiemannianDescent, orthogonal_parametrization, riemannian_descent
+from nearkin.orthogonal.retraction import RETRACTIONS
 from tests.covering import covering, each
 
 SHAPES = [(24, 24), (30, 8), (132, 132), (300, 24)]
@@ -27,11 +29,43 @@ def test_many_float32_steps_stay_within_a_millionth(retraction: str, lr: float, 
     assert worst < (1e-6 if retraction in ("auto", "taylor", "newton-schulz") else 3e-6), worst
 
 
-def test_the_probe_measures_the_error() -> None:
-    X = haar_orthogonal(60, 40, random_state=0, dtype=torch.float64)
-    noisy = X + 1e-4 * torch.randn(60, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert orthogonality_probe(noisy) == pytest.approx(orthogonality_error(noisy), rel=0.5)
-    assert orthogonality_probe(X) < 1e-14
+@each(
+    ("name", "lr", "dtype", "batch", "threads"),
+    covering(
+        ["taylor", "newton-schulz", "cayley", "exp", "sgdg", "parametrization"],
+        [0.1, 0.3, 1.0],
+        [torch.float32, torch.float64],
+        [(), (3,)],
+        [1, 2],
+    ),
+)
+def test_no_plane_hides_a_step_that_leaves_the_manifold(
+    name: str, lr: float, dtype: torch.dtype, batch: tuple[int, ...], threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error was estimated by a fixed vector of signs, which is orthogonal to many planes of differences of axes."""
+    monkeypatch.setattr(riemannian_descent, "is_small", lambda X: threads == 1)  # compiled or by products
+    d = 8
+    axes = torch.eye(d, dtype=torch.float64)
+    pairs = list(itertools.combinations(range(d), 2))
+    planes = [(a, b) for a, b in itertools.combinations(pairs, 2) if not set(a) & set(b)]
+    for (i, j), (k, m) in planes[:: len(planes) // 9]:
+        A = torch.outer(axes[i] - axes[j], axes[k] - axes[m]) / 2
+        A = (A - A.T).to(dtype).expand(*batch, d, d)
+        holder = nn.Linear(d, d, bias=False)
+        p = holder.weight = nn.Parameter(torch.eye(d, dtype=dtype).repeat(*batch, 1, 1))
+        if name == "parametrization":
+            orthogonal_parametrization(holder)
+            optimizer = torch.optim.SGD(holder.parameters(), lr)
+        elif name == "sgdg":
+            optimizer = SGDG([p], lr, stiefel=True)
+        else:
+            optimizer = RiemannianDescent([p], lr, name, stabilize_every=0)
+        for _ in range(10):
+            optimizer.zero_grad()
+            (holder.weight * (holder.weight.detach() @ A / 2)).sum().backward()
+            optimizer.step()
+        error = orthogonality_error(holder.weight.detach().double())
+        assert error < {torch.float32: 3e-6, torch.float64: 2e-11}[dtype], (i, j, k, m)
 
 
 def test_skew_momentum_of_a_constant_direction_adds_up() -> None:

@@ -1,15 +1,21 @@
 """The work of `nearkin embed` on pairs: what it writes can be loaded, what it reports is true."""
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin import pipeline
+from nearkin.embedding.two_tower.fitting import matched
 from nearkin.pipeline.pairs import embed_pairs, judge_baselines, means
 from nearkin.records import Interactions
 from tests.cli.conftest import run_json
+from tests.covering import each
 
 
 @pytest.fixture
@@ -92,3 +98,87 @@ def test_a_user_without_a_history_is_no_failure_of_the_rival() -> None:
     quality = means(judge_baselines(known, new, (20,), ("recall",)))
     assert quality["item-kNN"] == quality["popularity"]
     assert quality["popularity"]["recall@20"] > 0
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Users who take items of their kind; ten items of each kind have features and no pair. A model of both."""
+    folder, rng = tmp_path_factory.mktemp("shop"), np.random.default_rng(0)
+    kinds = np.arange(60) % 2
+    (folder / "items.csv").write_text("item,kind\n" + "".join(f"i{i},k{kind}\n" for i, kind in enumerate(kinds)))
+
+    def write(name: str, first: int, stop: int, count: int, kind: int = 0) -> None:
+        items = np.arange(first, stop)
+        rows = [(u, i) for u in range(80) for i in rng.permutation(items[kinds[items] == (u + kind) % 2])[:count]]
+        (folder / name).write_text("user,item\n" + "".join(f"u{u},i{i}\n" for u, i in rows))
+
+    write("pairs.csv", 0, 40, 8)
+    write("new.csv", 40, 60, 3)
+    write("mixed.csv", 30, 50, 6)
+    features = "--right-features", folder / "items.csv", "--dim", 4
+    record = run_json("embed", folder / "pairs.csv", *features, "--out", folder / "emb")
+    (folder / "embed.json").write_text(json.dumps(record))
+    return folder
+
+
+def measures(record: dict) -> dict[str, float]:
+    return {name.replace("_", " "): values["ndcg@20"] for name, values in record["quality"].items()}
+
+
+def test_items_that_only_one_ranking_knows_are_in_none_that_are_compared(shop: Path, tmp_path: Path) -> None:
+    """Items without a pair took places in the ranking by features alone, which lost .03 by it."""
+    record = json.loads((shop / "embed.json").read_text())
+    seldom = tmp_path / "items.csv"  # without the features of the 20 items that have no pair
+    seldom.write_text("\n".join((shop / "items.csv").read_text().splitlines()[:41]) + "\n")
+    alone = run_json("embed", shop / "pairs.csv", "--right-features", seldom, "--dim", 4, "--out", tmp_path / "e")
+    for name, value in measures(alone).items():
+        assert measures(record)[name] == pytest.approx(value, abs=0.02), name
+
+
+def test_items_that_only_one_ranking_can_rank_are_no_gain(shop: Path) -> None:
+    """Popularity was 0 on items that nobody has taken yet, and the towers led by all that they found."""
+    new = run_json("evaluate", shop / "emb", shop / "new.csv")
+    assert [*measures(new)] == ["two towers"]
+    assert new["differences"] == {}
+    assert "not compared, of ids without a pair of training; two towers rank them by features" in new["notes"][0]
+    mixed = run_json("evaluate", shop / "emb", shop / "mixed.csv")
+    assert [*measures(mixed)] == ["two towers", "popularity", "item-kNN"]
+    model, later = nk.TwoTower.load(shop / "emb"), nk.read_interactions(shop / "mixed.csv")
+    old = later.select(np.isin(later.right_ids[later.indices], [f"i{i}" for i in range(40)]))
+    test = matched(old, model.left_ids_, model.right_ids_)
+    sold = np.isin(model.right_ids_, [f"i{i}" for i in range(40)])
+    P, Q = model.left_embeddings_, model.right_embeddings_
+    wanted = nk.metrics.ranking_metrics(P, Q, test, seen=model.seen_, k=20, candidates=sold)["ndcg@20"]
+    assert measures(mixed)["two towers"] == pytest.approx(wanted)
+    assert mixed["held_out"]["pairs"] < len(old)  # without those that were seen
+
+
+@each("how", ["features", "later", "further", "index"])
+def test_rankings_of_one_table_have_the_same_items_users_and_seen_pairs(
+    how: str, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that was trained further had more items to confuse than the one before, and other pairs left out."""
+    asked: list[list[list]] = []
+
+    def watched(of: Callable[..., dict[str, np.ndarray]]) -> Callable[..., dict[str, np.ndarray]]:
+        def told(*given: Interactions, **how: Any) -> dict[str, np.ndarray]:
+            if how["candidates"] is not None:
+                parts = [(p.rows.tolist(), p.indices.tolist()) for p in (given[-1], how["seen"])]
+                asked.append([*parts, np.asarray(how["candidates"]).tolist()])
+            return of(*given, **how)
+
+        return told
+
+    for name in ("ranking_values", "list_values"):
+        monkeypatch.setattr(pipeline.pairs, name, watched(getattr(pipeline.pairs, name)))
+    features, out = ("--right-features", shop / "items.csv"), ("--out", tmp_path / "out")
+    record = {
+        "features": lambda: run_json("embed", shop / "pairs.csv", *features, "--dim", 4, *out),
+        "later": lambda: run_json("evaluate", shop / "emb", shop / "mixed.csv"),
+        "further": lambda: run_json("embed", shop / "mixed.csv", "--start", shop / "emb", *out),
+        "index": lambda: run_json("train", shop / "pairs.csv", "--dim", 4, "--bytes", 2, *out),
+    }[how]()
+    assert len(asked) == len(record["quality"]) > 2
+    assert all(one == asked[0] for one in asked)
+    if how in ("later", "further"):
+        assert any("not compared, of ids without a pair of training" in note for note in record["notes"])

@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 import pytest
 
-from nearkin._faiss import nearest_rows
+from nearkin._exact import nearest
 from nearkin.linalg.orthonormal import haar_rotation, nearest_orthogonal, unit_rows
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
@@ -51,7 +51,7 @@ def test_scores_of_unseen_rows_agree_better(rng, codec, monkeypatch):
     R = np.eye(16, dtype=np.float32)  # the principal axes, along which signs say least
     learned = turned_for_order(X[:600], R, codec, np.random.default_rng(0))
     np.testing.assert_allclose(learned.T @ learned, np.eye(16), atol=1e-5)
-    unseen = X[600:][nearest_rows(X[600:], X[600:650], 40)]
+    unseen = X[600:][nearest(X[600:], X[600:650], 40)[1]]
     before, after = (disagreement(unseen, turn, SCORES[codec])[0] for turn in (R, learned))
     assert after < before - 0.01
 
@@ -126,7 +126,7 @@ def kept(model, X, Q, **options):
     inner = faiss.extract_index_ivf(index) if model.n_lists else None
     if inner is not None:
         inner.nprobe = inner.nlist
-    return recall_k_at_k(index.search(Q, 10)[1], nearest_rows(X, Q, 10), 10)
+    return recall_k_at_k(index.search(Q, 10)[1], nearest(X, Q, 10)[1], 10)
 
 
 @each(

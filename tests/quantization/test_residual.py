@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._faiss import innermost, nearest_rows
+from nearkin._exact import nearest
+from nearkin._faiss import innermost
 from nearkin.index.faiss_index import inverted_file
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, faiss_bridge
 from tests.covering import each
@@ -102,7 +103,7 @@ def test_saved_and_read_from_faiss(name, fits, vectors, tmp_path):
 def _kept(index, add, X, Q):
     """Of ten neighbours of queries Q among rows X, how many the index finds."""
     add(X)
-    return nk.metrics.recall_k_at_k(index.search(Q, 10)[1], nearest_rows(X, Q, 10), 10)
+    return nk.metrics.recall_k_at_k(index.search(Q, 10)[1], nearest(X, Q, 10)[1], 10)
 
 
 @each(
@@ -170,7 +171,7 @@ def test_a_fast_scan_of_rows_far_from_the_origin_finds_what_exact_norms_find(n_l
         index = nk.Index.build(X, model, n_probe=8 if n_lists else None)
         assert isinstance(innermost(index.faiss_index), faiss.IndexFastScan | faiss.IndexIVFFastScan) == (bits == 8)
         scores, found = index.search(X[:200], 10)
-        kept[bits] = nk.metrics.recall_k_at_k(found, nearest_rows(X, X[:200], 10), 10)
+        kept[bits] = nk.metrics.recall_k_at_k(found, nearest(X, X[:200], 10)[1], 10)
         error = scores - np.square(X[:200, None] - model.decode(model.encode(X))[found]).sum(axis=2)
         assert abs(error.mean()) < 0.5 * scores.mean()
     assert kept[8] > 0.9 * kept[32]
@@ -206,7 +207,7 @@ def test_rows_for_which_a_fast_scan_is_too_coarse_keep_finer_tables(rng, monkeyp
     slow = nk.Index.build(X, model, n_probe=8).search(X[:100], 10)[1]
     monkeypatch.setattr(faiss_bridge, "fast_scan_wins", lambda exact, fast: True)
     fast = nk.Index.build(X, made(), n_probe=8).search(X[:100], 10)[1]
-    truth = nearest_rows(X, X[:100], 10)
+    truth = nearest(X, X[:100], 10)[1]
     assert nk.metrics.recall_k_at_k(slow, truth, 10) > nk.metrics.recall_k_at_k(fast, truth, 10) + 0.05
 
 

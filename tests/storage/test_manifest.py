@@ -121,7 +121,8 @@ def test_a_manifest_that_contradicts_itself_is_refused(tmp_path):
         pass
     file = tmp_path / "x" / "manifest.json"
     record = json.loads(file.read_text())
-    for change in ({"block": 1}, {"files": {"../x": record["files"]["config.json"]}}, {"files": 3}):
+    entry, outside = record["files"]["config.json"], ("../x", "/etc/passwd", "a/../../x", "a//x", "./x", "", "a\0")
+    for change in ({"block": 1}, {"files": 3}, *({"files": {name: entry}} for name in outside)):
         file.write_text(json.dumps(record | change))
         for read in (read_config, read_manifest):
             with pytest.raises(ValueError, match="cannot be read"):

@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from filelock import FileLock
 
+import nearkin as nk
 from nearkin._storage import atomic, read_config, recover, replacing, saving_folder
+from nearkin.pipeline.change import change_rows
 from tests.covering import each
 
 CALLS = ("rename", "replace", "fsync", "rmdir", "unlink")
@@ -161,3 +164,77 @@ def test_a_workspace_that_is_swept_before_it_is_locked_is_made_again(error, tmp_
         fresh.write_text("1")
     assert (tmp_path / "new").read_text() == "1"
     assert len(tried) == 2
+
+
+def rights(path: Path) -> dict[str, tuple[int, int, int]]:
+    found = {"": path, **{str(place.relative_to(path)): place for place in path.rglob("*")}}
+    return {name: ((now := place.stat()).st_mode & 0o7777, now.st_uid, now.st_gid) for name, place in found.items()}
+
+
+@each("mode", [0o2775, 0o700, 0o750, 0o777])
+def test_what_is_replaced_keeps_its_mode_owner_and_group(mode: int, tmp_path: Path) -> None:
+    """A folder of a team became one of the last person who changed it."""
+    owner, group = (12345, 23456) if os.geteuid() == 0 else (os.geteuid(), os.getgroups()[-1])
+    X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+    index = nk.Index.build(X, nk.ProductQuantizer(2, 8, max_iter=1, random_state=0))
+    index.save(tmp_path / "idx")
+    for place in (tmp_path / "idx", *(tmp_path / "idx").rglob("*")):
+        os.chown(place, owner, group)
+        place.chmod(mode if place.is_dir() else mode & 0o666)
+    (tmp_path / "idx" / "config.json").chmod(0o640)
+    before = rights(tmp_path / "idx")
+    np.save(tmp_path / "more.npy", X)
+    for change in (
+        lambda: index.save(tmp_path / "idx"),
+        lambda: nk.Index.build(X, index.quantizer).save(tmp_path / "idx", overwrite=True),
+        lambda: change_rows(tmp_path / "idx", "update", np.arange(60), nk.data.open_vectors(tmp_path / "more.npy")),
+    ):
+        change()
+        assert rights(tmp_path / "idx") == before
+    nk.Index.build(X, index.quantizer, np.arange(60), keep_vectors=True).save(tmp_path / "idx", overwrite=True)
+    after = rights(tmp_path / "idx")  # with a new file
+    assert after == before | {"vectors.npy": (mode & 0o666, owner, group)}
+    (tmp_path / "a.txt").write_text("old")
+    os.chown(tmp_path / "a.txt", owner, group)
+    (tmp_path / "a.txt").chmod(mode)
+    with replacing(tmp_path / "a.txt") as fresh:
+        fresh.write_text("new")
+    assert rights(tmp_path / "a.txt") == {"": (mode, owner, group)}
+
+
+def test_rights_that_cannot_be_kept_go_to_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path / "idx", "old")
+    (tmp_path / "idx").chmod(0o2775)
+    plain = os.stat
+
+    def of_others(place: Path, **options: bool) -> os.stat_result:
+        found = plain(place, **options)
+        if Path(place) != tmp_path / "idx" and "data" not in str(place):
+            return found
+        return os.stat_result([*found[:4], found.st_uid + 1, found.st_gid + ("data" not in str(place)), *found[6:]])
+
+    def refused(place: Path, owner: int, group: int) -> None:
+        if owner != -1 or "data" not in str(place):
+            raise PermissionError
+
+    monkeypatch.setattr(os, "stat", of_others)
+    monkeypatch.setattr(os, "chown", refused)
+    with pytest.warns(UserWarning, match="idx changes its owner or group"):
+        save(tmp_path / "idx", "new")
+    monkeypatch.undo()
+    assert state(tmp_path / "idx") == "new"
+    assert rights(tmp_path / "idx")[""][0] == 0o705
+    assert rights(tmp_path / "idx")["data"][0] & 0o660 == 0o640
+
+
+def test_a_workspace_that_cannot_be_removed_is_named_and_swept_later(tmp_path, monkeypatch) -> None:
+    """The old folder stayed beside the new one for good, without a word and without the lock that marks it."""
+    save(tmp_path / "idx", "old")
+    monkeypatch.setattr("shutil.rmtree", lambda *given, **options: None)
+    with pytest.warns(UserWarning, match=r"\.idx\..* cannot be removed"):
+        save(tmp_path / "idx", "new")
+    assert state(tmp_path / "idx") == "new"
+    assert len(list(tmp_path.iterdir())) == 2
+    monkeypatch.undo()
+    save(tmp_path / "idx", "newer")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["idx"]

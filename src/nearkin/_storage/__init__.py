@@ -28,6 +28,7 @@ from nearkin._storage.folders import replacing_folder as replacing_folder
 from nearkin._storage.folders import saving_folder as saving_folder
 from nearkin._storage.manifest import MANIFEST as MANIFEST
 from nearkin._storage.manifest import Manifest as Manifest
+from nearkin._storage.manifest import is_of_system as is_of_system
 from nearkin._storage.manifest import list_added as list_added
 from nearkin._storage.manifest import open_file as open_file
 from nearkin._storage.manifest import read_manifest as read_manifest

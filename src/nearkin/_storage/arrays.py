@@ -2,7 +2,7 @@
 
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -12,9 +12,19 @@ import numpy as np
 import scipy.sparse as sp
 from safetensors.numpy import load, save
 
+from nearkin._check import as_array
 from nearkin._fields import StrPath
 from nearkin._storage.folders import one_version, read_config
-from nearkin._storage.manifest import BLOCK, MANIFEST, Manifest, is_verifying, open_file, read_manifest, regular_file
+from nearkin._storage.manifest import (
+    BLOCK,
+    MANIFEST,
+    Manifest,
+    is_of_system,
+    is_verifying,
+    open_file,
+    read_manifest,
+    regular_file,
+)
 from nearkin._types import Record
 
 
@@ -61,7 +71,7 @@ def unpack_ids(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
         return arrays[f"{name}_ids"]
     text, ends = arrays[f"{name}_ids_text"].tobytes(), arrays[f"{name}_ids_ends"]
     starts = np.concatenate([[0], ends])[:-1]
-    return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], dtype=str)
+    return as_array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], f"{name}_ids").astype(str)
 
 
 def digest(*parts: object) -> str:
@@ -117,6 +127,8 @@ class MappedRows:
                 warnings.simplefilter("error", UserWarning)  # a header as of Python 2: no file of ours
                 self._rows = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
         except Exception as error:  # the header is Python source, and may raise what its parser raises
+            if is_of_system(error):
+                raise
             raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
         self._path, self.shape, self.dtype = path, self._rows.shape, self._rows.dtype
         self._manifest = read_manifest(path.parent) if is_verifying() else None
@@ -132,8 +144,18 @@ class MappedRows:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def __reduce__(self) -> tuple[Callable[[np.ndarray], np.ndarray], tuple[np.ndarray]]:
+        return np.asarray, (np.array(self[:]),)  # a pickle holds the rows, and no file
+
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         return self.verified(rows)[rows]
+
+    def cut(self, n: int) -> np.ndarray:
+        """Leave the first n rows, and give back the others."""
+        others = self[n:]
+        self._rows = self._rows[:n]
+        self.shape = self._rows.shape
+        return others
 
     def verified(self, rows: slice | np.ndarray) -> np.ndarray:
         """All rows (n, d) as the file has them, those of a slice or of row numbers, of any shape, verified."""

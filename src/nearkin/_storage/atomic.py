@@ -13,6 +13,7 @@ import shutil
 import stat
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from types import ModuleType
 
 from filelock import FileLock, Timeout
 
+from nearkin._check import check_output
 from nearkin._fields import StrPath
 
 try:
@@ -34,10 +36,11 @@ _CONTENT = {"lock", "fresh", "old"}  # of a workspace
 def replacing(path: StrPath) -> Iterator[Path]:
     """Yield a temporary path next to `path`; when the block ends without error, it becomes `path`.
 
-    Works for files and for folders. The parent folder is made if it is missing. At any moment, and whenever the process
-    dies, `path` is the old or the new; what is new is on the disk before it gets the name. OSError where that fails.
+    Works for files and for folders; the new has the mode, owner and group of the old. The parent folder is made if it
+    is missing. At any moment, and whenever the process dies, `path` is the old or the new; what is new is on the disk
+    before it gets the name. OSError where that fails.
     """
-    path = Path(os.path.realpath(path))
+    path = Path(os.path.realpath(check_output(path)))
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise ValueError(f"{path} is neither a file nor a folder; give the name of an ordinary one")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,6 +51,8 @@ def replacing(path: StrPath) -> Iterator[Path]:
             yield fresh
             if path.is_dir() and not fresh.is_dir():
                 raise IsADirectoryError(f"{path} is a folder; give the name of a file")
+            if path.exists():
+                _keep_rights(path, fresh)
             sync_tree(fresh)
             sync(workspace)
             _put(fresh, path, workspace / "old")
@@ -120,15 +125,40 @@ def _put(fresh: Path, path: Path, old: Path) -> None:
         os.rename(fresh, path)
 
 
+def _keep_rights(path: Path, fresh: Path) -> None:
+    """Give all of `fresh` the mode, owner and group of what it replaces, and what is new in a folder those of the
+    folder."""
+    folder, kept = path.stat(), True
+    for place in [fresh, *(place for place in fresh.rglob("*") if not place.is_symlink())]:
+        before, now = path / place.relative_to(fresh), place.stat()
+        known = before.exists() and before.is_dir() == place.is_dir()
+        wanted = before.stat() if known else folder
+        mode = stat.S_IMODE(wanted.st_mode) & (0o7777 if known or place.is_dir() else 0o666)
+        for owner in (wanted.st_uid, -1) if (wanted.st_uid, wanted.st_gid) != (now.st_uid, now.st_gid) else ():
+            try:
+                os.chown(place, owner, wanted.st_gid)
+                break
+            except PermissionError:
+                kept = False
+        else:
+            mode &= mode if wanted.st_gid == now.st_gid else 0o707  # its rights were those of another group
+        place.chmod(mode)
+    if not kept:
+        warnings.warn(f"{path} changes its owner or group: this process may not give it those it had", stacklevel=2)
+
+
 def _settle(workspace: Path, path: Path) -> None:
-    """End a workspace: restore the old content if nothing is at `path`, and delete the rest."""
+    """End a workspace: restore the old content if nothing is at `path`, and delete the rest, with a warning if that
+    fails."""
     old = workspace / "old"
     if os.path.lexists(old) and not os.path.lexists(path):
         os.rename(old, path)
-    for name in ("fresh", "old"):  # the lock last: it marks a workspace
-        place = workspace / name
+    for place in (workspace / "fresh", old):
         shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)
-    shutil.rmtree(workspace, ignore_errors=True)
+    if not any(map(os.path.lexists, (workspace / "fresh", old))):  # the lock last: it marks a workspace
+        shutil.rmtree(workspace, ignore_errors=True)
+    if workspace.exists():
+        warnings.warn(f"{workspace} cannot be removed, look at its permissions; {path} does not need it", stacklevel=2)
 
 
 _CURRENT_FOLDER, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux's fcntl.h and fs.h

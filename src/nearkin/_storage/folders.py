@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from nearkin._check import check_output
 from nearkin._fields import StrPath, counted
+from nearkin._json import parsed_json
 from nearkin._storage.atomic import changing, recover, replacing
 from nearkin._storage.manifest import (
     MANIFEST,
@@ -39,7 +41,7 @@ def check_target(
     What exists and is not empty is refused. With `overwrite` a file is replaced, and a folder if its manifest lists all
     that is in it, unless that is, or holds, one of `inputs` (FILE, FILE:KEY or patterns).
     """
-    path = Path(path)
+    path = check_output(path)
     if path.exists() and path.is_dir() != folder:
         kinds = ("a file", "a folder") if folder else ("a folder", "a file")
         raise ValueError(f"{path} is {kinds[0]}; give the name of {kinds[1]}")
@@ -171,11 +173,11 @@ def _read_config(path: Path, kind: str | None) -> Record:
 def _parsed(file: Path) -> Record:
     """A config.json with its two fixed keys: a kind, and a format version from 1 on."""
     try:
-        config = json.loads(file.read_text(encoding="utf-8"))
+        config = parsed_json(file.read_bytes())
         version, kind = config["format_version"], config["kind"]
         if type(version) is not int or version < 1 or not isinstance(kind, str):
             raise ValueError(f"kind {kind!r}, format_version {version!r}")
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"{file} is not a nearkin config ({error}); the folder is damaged") from error
     return config
 

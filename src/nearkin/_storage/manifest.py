@@ -5,6 +5,7 @@ damage and mixed-up files; they are no protection against somebody who forges a 
 finished folder later, such as its report, is listed by name in added.json.
 """
 
+import errno
 import json
 import os
 import stat
@@ -18,7 +19,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nearkin._check import check_instance
-from nearkin._fields import StrPath
+from nearkin._fields import StrPath, quoted
+from nearkin._json import parsed_json
 from nearkin._storage.atomic import is_workspace, replacing
 
 MANIFEST, ADDED = "manifest.json", "added.json"
@@ -75,9 +77,11 @@ class Manifest:
         """ValueError if a file is missing or of another length."""
         for name, entry in self.files.items():
             path = self.folder / name
-            if not os.path.isfile(path):  # unlike Path.is_file, no OSError for a name that is too long
-                raise ValueError(f"{path} is missing; {_DAMAGED}")
-            if path.stat().st_size != entry.bytes:
+            try:
+                size = regular_file(path).stat().st_size
+            except (FileNotFoundError, ValueError):  # the latter for a name that is too long, or a folder
+                raise ValueError(f"{path} is missing; {_DAMAGED}") from None
+            if size != entry.bytes:
                 raise ValueError(f"{path} has another length than {MANIFEST} lists; {_DAMAGED}")
 
 
@@ -101,8 +105,9 @@ def strangers(folder: Path) -> list[str]:
 def added(folder: Path) -> list[str]:
     """The names of what commands put into a finished folder: files, and saved folders."""
     try:
-        return [str(name) for name in json.loads((folder / ADDED).read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError, RecursionError):
+        names = parsed_json(regular_file(folder / ADDED).read_bytes())
+        return [str(name) for name in names if is_inside(str(name))]
+    except (FileNotFoundError, ValueError, TypeError):
         return []
 
 
@@ -145,14 +150,20 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not file.is_file():
         return None
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
+        record = parsed_json(file.read_bytes())
         files = {str(name): Entry(int(entry["bytes"]), str(entry["crc32"])) for name, entry in record["files"].items()}
         for name, entry in files.items():
-            if len(entry.checksums) != -(-entry.bytes // BLOCK) or record["block"] != BLOCK or ".." in name.split("/"):
+            if len(entry.checksums) != -(-entry.bytes // BLOCK) or record["block"] != BLOCK or not is_inside(name):
                 raise ValueError(f"the entry of {name} contradicts itself")
         return Manifest(folder, str(record["kind"]), files)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"{file} cannot be read ({error}); {_DAMAGED}") from error
+
+
+def is_inside(name: str) -> bool:
+    """Whether a name with slashes is that of a file below a folder."""
+    path = Path(name)  # Windows has other marks, too
+    return {"", ".", ".."}.isdisjoint((*name.split("/"), *path.parts)) and not path.anchor and "\0" not in name
 
 
 def checksums_of(path: Path) -> str:
@@ -185,6 +196,13 @@ def _opened(path: Path) -> BinaryIO:
         raise ValueError(f"{path} is missing; {_DAMAGED}") from None
 
 
+def is_of_system(error: BaseException) -> bool:
+    """Whether the system refused, for want of a permission, of descriptors, of space or of a working disk, so that a
+    file may be whole: not that there is no such file, and not what a library finds in it."""
+    absent = (None, errno.ENOENT, errno.ENOTDIR, errno.EINVAL)
+    return isinstance(error, OSError) and error.errno not in absent
+
+
 def regular_file(path: StrPath) -> Path:
     """`path` if it is an ordinary file; opening a FIFO, a socket or a device could block, or never end.
 
@@ -196,12 +214,13 @@ def regular_file(path: StrPath) -> Path:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
         raise FileNotFoundError(f"{path} does not exist; check the name (current folder: {Path.cwd()})") from error
-    except PermissionError:
-        raise
     except (OSError, ValueError) as error:  # a name that is too long, holds a NUL, or is a link to itself
+        if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL):
+            raise
         raise ValueError(f"{str(path)[:200]!r} cannot be the name of a file ({error})") from error
     if stat.S_ISDIR(mode):
-        raise ValueError(f"{path} is a folder; give the name of a file, or a pattern such as '{path}/*.parquet'")
+        pattern = quoted(f"{path}/*.parquet")
+        raise ValueError(f"{path} is a folder; give the name of a file, or a pattern such as {pattern}")
     if not stat.S_ISREG(mode):
         raise ValueError(f"{path} is a device, a FIFO or a socket; give the name of an ordinary file")
     return path

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import nearkin
 from nearkin._distributed import PeerError, current, join_processes, leave
+from nearkin._fields import shortened
 from nearkin._guard import interrupts_in_finalizers
 from nearkin.cli.change import add, check, refresh, remove, update, watch
 from nearkin.cli.compress import compress, encode
@@ -61,10 +62,12 @@ class CommandGroup(TyperGroup):
         extra["standalone_mode"] = False
         open_streams()
         given = list(sys.argv[1:] if args is None else args)
+        given, words = (given[: (end := given.index("--"))], given[end:]) if "--" in given else (given, [])
         for at in [at for at, word in enumerate(given[:-1]) if word in ("--log", *_TEXT)][::-1]:
             given[at : at + 2] = [f"{given[at]}={given[at + 1]}"]
         given = [f"{word}=auto" if word == "--keep-vectors" else word for word in given]  # its value is optional
-        args = sorted(given, key=lambda word: word.partition("=")[0] not in _EVERYWHERE)  # these come first
+        # options of any command come first; words behind -- are no options
+        args = [*sorted(given, key=lambda word: word.partition("=")[0] not in _EVERYWHERE), *words]
         together, line = False, ""
         try:
             # under torchrun join_processes gives the processes of a run; without it one
@@ -142,7 +145,7 @@ def _explained(error: BaseException) -> str:
             f"unexpected {type(error).__name__}{place}: {_one_line(str(error))[:300]} (a fault in nearkin: please "
             "report this line, the command, and what it prints with NEARKIN_DEBUG=1)"
         )
-    return log_line(text) if LOG.as_json else f"nearkin: {text}"
+    return log_line(shortened(text)) if LOG.as_json else f"nearkin: {shortened(text)}"
 
 
 def as_options(text: str) -> str:

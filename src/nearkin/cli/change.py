@@ -6,7 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Fields, counted
+from nearkin._fields import Fields, command, counted
 from nearkin.cli.options import File, Index, Neighbours, Seed, Unknown, Vectors
 from nearkin.cli.screen import NEGATIVE, Screen, pairs, read_line, table
 
@@ -110,13 +110,13 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
     """
     file = pipeline.inputs.open_file(vectors)
     found = pipeline.change.watch(index, file, k=k, random_state=seed, steps=pipeline.run.Steps(screen.watch))
-    title = "recall@{k} of {queries:,} new vectors among {rows:,} others".format(**found)
+    title = "recall@{k} without rescoring of {queries:,} new vectors among {rows:,} others".format(**found)
     ends = ("mean", "low", "high")
     rows = [[name, *(found[at][end] for end in ends)] for name, at in _CODES.items()]
     mean, low, high = (f"{100 * found['gain'][end]:+.1f}" for end in ends)
     word, advice = "No drift found", ""
     if found["drift"]:
-        word, advice = "Drift", f"Next: nearkin refresh {index} {vectors}"
+        word, advice = "Drift", f"Next: {command('refresh', index, vectors)}"
     sentence = f"{word}: training again changes the recall of new vectors by {mean} points (95 %: {low} to {high})"
     screen.finish(found, table(title, ["codes", "mean", "at least", "at most"], rows), sentence, advice)
     if found["drift"]:
@@ -138,7 +138,7 @@ def refresh(screen: Screen, index: Index, vectors: Vectors, seed: Seed = 0) -> N
     made = pipeline.change.refresh(index, file, random_state=seed, steps=pipeline.run.Steps(screen.watch))
     source = "kept vectors" if made["from_kept_vectors"] else "their old codes, whose error remains"
     done = f"{index}: {counted(made['vectors'], 'vector')} encoded again, from {source}"
-    screen.finish(made, done, f"Next: nearkin add {index} {vectors}")
+    screen.finish(made, done, f"Next: {command('add', index, vectors)}")
 
 
 def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER")]) -> None:
@@ -161,7 +161,8 @@ def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER"
     shown = {name: found[name] for name in ("kind", "format_version", "files", "bytes")}
     shown["state"] = f"damaged, {counted(len(found['damaged']), 'file')}" if found["damaged"] else "whole"
     if offered := found.get("plain_faiss"):
-        same = "" if offered["same"] is None else f", {offered['same']:.1%} of the same {offered['k']} results"
+        asked = f"for {counted(offered['queries'], 'vector')} of it"
+        same = "" if offered["same"] is None else f", {offered['same']:.1%} of the same {offered['k']} results {asked}"
         shown["plain FAISS"] = f"{offered['codec']}, compares {offered['compares']}{same}"
     if found["others"]:
         shown["not nearkin's"] = ", ".join(found["others"])

@@ -1,6 +1,5 @@
 """`nearkin compress` and `nearkin encode`: vectors to a saved index, and files of vectors to files of codes."""
 
-import shlex
 from dataclasses import replace
 from typing import Annotated
 
@@ -9,7 +8,7 @@ from rich.table import Table
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Fields, counted, show
+from nearkin._fields import Fields, command, counted, show, with_interval
 from nearkin.cli.options import File, Metric, OutFolder, Overwrite, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
 
@@ -105,10 +104,12 @@ def compress(
         checkpoint=checkpoint,
         overwrite=overwrite,
     )
-    names = [out, *([vectors] if left is not None else [queries] if queries else []), "--base", vectors, "-k", "10"]
-    following = f"Next: nearkin evaluate {shlex.join(names)}, or nearkin search {shlex.quote(out)} QUERIES -k 10"
-    parts = pairs(f"{out}: {method or name}", _for_people(made)), *_comparison(made), read_line(given.about), following
-    screen.finish(made, *parts)
+    names = [out, *([vectors] if left is not None else [queries] if queries else [])]
+    evaluated = command("evaluate", *names, base=vectors, k=10)
+    following = f"Next: {evaluated}, or {command('search', out, 'QUERIES', k=10)}"
+    note = "Note: queries of another kind than the vectors have another recall; give some as --queries"
+    parts = pairs(f"{out}: {method or name}", _for_people(made)), *_comparison(made), read_line(given.about)
+    screen.finish(made, *parts, note if Q is None and left is None else "", following)
 
 
 def _comparison(record: Fields) -> tuple[Table | str, ...]:
@@ -138,8 +139,8 @@ def _for_people(record: Fields) -> dict[str, object]:
         kept = "" if share is None else f", which keeps {share:.1%} of the variance"
         shown["distortion"] = f"{show(record['distortion'])}{kept}"
     for name in (name for name in record if "-recall@" in name):
-        recall = pipeline.run.plus_minus(record[name], record["recall_interval"])
-        shown[name] = f"{recall} (95 %, {record['judged_by']})"
+        recall = with_interval(record[name], record["recall_interval"])
+        shown[f"{name}, without rescoring"] = f"{recall}, 95 % interval, of {record['judged_by']}"
     return shown | {"wall seconds": seconds_in_words(record["seconds"])}
 
 

@@ -8,7 +8,7 @@ from rich.table import Table
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Fields, Record
+from nearkin._fields import Fields, Record, command, quoted
 from nearkin.cli.export import about_ids
 from nearkin.cli.options import Column, File, MinWeight, Missing, OutFolder, Overwrite, Seed, Split
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, seconds_in_words, table
@@ -87,8 +87,8 @@ def embed(
     of_pairs, record = kind == "pairs", {"signals": kind, **record}
     notes = [read_line(record.get("understood")), *(f"Note: {note}" for note in record.get("notes", []))]
     shown, judged = (_pairs_for_people if of_pairs else _comparisons_for_people)(record)
-    following = f"nearkin recommend {out} --all --out recs.csv" if of_pairs else f"open {out}/map.png"
-    screen.finish(record, pairs(out, shown), *judged, *notes, f"Next: {following}, or nearkin report {out}")
+    following = command("recommend", out, all=True, out="recs.csv") if of_pairs else f"open {quoted(f'{out}/map.png')}"
+    screen.finish(record, pairs(out, shown), *judged, *notes, f"Next: {following}, or {command('report', out)}")
 
 
 def _scale(text: str | None) -> tuple[float, float] | None:
@@ -244,8 +244,8 @@ def train(
     try:
         report = pipeline.pages.write_report(out)
     except OSError as error:
-        text = f"{out} is complete, but its report is not written ({error.strerror or error}); write it by: nearkin "
-        raise OSError(error.errno, f"{text}report {out}") from error
+        text = f"{out} is complete, but its report is not written ({error.strerror or error}); write it by: "
+        raise OSError(error.errno, text + command("report", out)) from error
     left_name, right_name = pipeline.inputs.side_names_of(record)
     shown = {f"{left_name} × {right_name}, pairs": f"{record.shape[0]:,} × {record.shape[1]:,}, {made['pairs']:,}"}
     if ids:
@@ -263,7 +263,7 @@ def train(
         paired = pipeline.pairs.differences_in_words(made["differences"])
         judged = [ranking_table(title, made["quality"], measures), *paired]
     asked = [f"Note: {note}" for note in (*made["notes"], *(record.source.questions if record.source else ()))]
-    following = f"Report: {report}", "" if ids else f"Next: nearkin recommend {out} --all --out recs.csv"
+    following = f"Report: {report}", "" if ids else f"Next: {command('recommend', out, all=True, out='recs.csv')}"
     screen.finish(made, pairs(out, shown), *judged, *chosen, read_line(record.source), *asked, *following)
 
 

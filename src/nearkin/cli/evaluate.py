@@ -95,15 +95,15 @@ def evaluate(
         about={"query_file": queries, "threads": screen.threads},
     )
     numbers = {name: value for name, value in record.items() if type(value) in (int, float) and "recall@" not in name}
-    asked = f"{record['queries']:,} " + ("vectors, each without itself" if Q is None else "queries")
-    tables = [pairs(f"{index}: {asked}", numbers)]
+    tables = [pairs(f"{index}: {record['judged_by']}", numbers)]
     if "searches" in record:
         columns, rows = pipeline.evaluate.search_rows(record["searches"])
         turned = [list(cells) for cells in zip(columns, *rows, strict=True)]  # a column per search fits the screen
         tables.append(table(f"Recall of a search for {record['k']}", turned[0], turned[1:]))
-        n = min((n for n in range(2, record["k"] + 1) if f"{n}-recall@{n}" in columns), default=1)
+        n = min((n for n in range(2, record["k"] + 1) if f"{n}-recall@{n}" in record["searches"][-1]), default=1)
         shares = [row[f"{n}-recall@{n}"] for row in record["searches"]]
-        tables += [f"{row[0]}: recall@{n} = {share:.3f}" for row, share in zip(rows, shares, strict=True)]
+        of = record["judged_by"] + ("" if record["n_probe"] is None else f", n_probe {record['n_probe']}")
+        tables += [f"{row[0]}: recall@{n} = {x:.3f} of {of}, {row[1]}" for row, x in zip(rows, shares, strict=True)]
     if "probing" in record:
         columns = list(record["probing"][0])
         tables.append(table("Inverted lists searched", columns, [list(row.values()) for row in record["probing"]]))
@@ -184,7 +184,7 @@ def sweep(
         target=recall or (0.95 if qrels is None else 0.99),
         k=k,
         metric=metric or given.metric or "l2",
-        methods=pipeline.sweep.METHODS if methods is None else tuple(name.strip() for name in methods.split(",")),
+        methods=None if methods is None else [name.strip() for name in methods.split(",")],
         rate=per_second,
         seconds=60 * minutes,
         judged=relevance,

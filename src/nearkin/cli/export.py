@@ -6,7 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Fields, Record, counted
+from nearkin._fields import Fields, Record, command, counted
 from nearkin.cli.options import File, Index, Neighbours, OutFolder, Overwrite, Seed, Vectors
 from nearkin.cli.screen import NEGATIVE, Screen, pairs
 
@@ -126,10 +126,11 @@ def rotate(
     shown = {
         "vectors": f"{made['vectors']:,} × {made['dimensions']:,}",
         "rotation": in_words(made["chosen"]),
-        "recall@10 without rescoring": recall,
-        "gain on other queries": str(Difference(made["gain"], 0.0, *made["gain_interval"])),
+        f"recall@10 by {engine} of {'queries' if queries else 'vectors held out'}": recall,
+        "gain on others of them": str(Difference(made["gain"], 0.0, *made["gain_interval"])),
     }
-    screen.finish(made, pairs(out, shown), f"Queries: nearkin rotate Q.npy --with {made['rotation']} --out Q_rot.npy")
+    following = command("rotate", "Q.npy", **{"with": made["rotation"]}, out="Q_rot.npy")
+    screen.finish(made, pairs(out, shown), f"Queries: {following}")
 
 
 def in_words(name: str) -> str:
@@ -181,7 +182,7 @@ def ids(
         titles=None if texts is None else pipeline.inputs.read_ids(texts, len(given.file)), steps=steps,
         overwrite=overwrite,
     )  # fmt: skip
-    screen.finish(made, pairs(f"{out}/{pipeline.ids.LINES}", about_ids(made)), f"Next: nearkin report {out}")
+    screen.finish(made, pairs(f"{out}/{pipeline.ids.LINES}", about_ids(made)), f"Next: {command('report', out)}")
 
 
 def about_ids(made: Fields) -> dict[str, str]:
@@ -235,6 +236,7 @@ def bridge(
     made = pipeline.rotate.make_bridge(
         file, pipeline.inputs.open_file(old or ""), out, learner, steps=steps, overwrite=overwrite
     )
-    shown = {f"recall@10, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
+    shown = {f"recall@10 of pairs held out, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
     shown["chosen"] = made["chosen"]
-    screen.finish(made, pairs(out, shown), f"Queries: nearkin bridge Q.npy --with {out} --out Q_old.npy")
+    following = command("bridge", "Q.npy", **{"with": out}, out="Q_old.npy")
+    screen.finish(made, pairs(out, shown), f"Queries: {following}")

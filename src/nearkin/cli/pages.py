@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nearkin import pipeline
-from nearkin._fields import Record, counted
+from nearkin._fields import Record, command, counted
 from nearkin.cli.options import File, Host, Index, OutPage, Overwrite, Seed
 from nearkin.cli.screen import Screen, table
 from nearkin.web import load
@@ -169,7 +169,8 @@ def ask(
     - finish: After --goal answers, a completion code to show or an address to go to; {NAME} in it is a parameter.
     + study: Language of the page, de, en, es, fr or zh, or a TOML file: title, instructions, consent, fields to fill
       in, any text of the page, and rules (practice, breaks, least time, most answers, share of random questions).
-    - catch: Questions with a known answer: columns anchor, near, far (names of items).
+    - catch: Questions with a known answer: columns anchor, near, far (names of items). Each rater gets three of them,
+      or the rule n_catch, at random places.
     + resume: Continue with the answers in --out.
     """
     page = load("ask")
@@ -192,4 +193,4 @@ def ask(
     raters = [name.strip() for name in names.split(",")] if names else ()
     place = {"resume": resume, "host": host, "port": port, "announce": announce}
     ended = page.collect(things, out, plan, texts=texts, raters=raters, **place)
-    screen.finish(ended, f"{ended['summary']}, in {out}.", ended["rule"], f"Next: nearkin embed {out} --out map")
+    screen.finish(ended, f"{ended['summary']}, in {out}.", ended["rule"], f"Next: {command('embed', out, out='map')}")

@@ -10,7 +10,7 @@ from nearkin._check import check_finite, check_labels
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Coded, Features, as_ids, check_exact, unique_ids
 from nearkin.data.column import Column
-from nearkin.data.files import FRAMES, SHEET, TABLES, TEXT, locate, reading, unknown_ending
+from nearkin.data.files import FRAMES, SHEET, TABLES, TEXT, brief, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import read_array
 from nearkin.data.names import listed
@@ -22,6 +22,7 @@ _HITS = ("query", "rank", "id")
 _ARRAYS = (".npy", ".npz")
 
 
+@brief()
 def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
     """Read neighbour lists, nearest first, (n, k) int64 or strings: .npy, .npz, .ivecs, .ibin, or a table.
 
@@ -72,6 +73,7 @@ def _plain(column: Column) -> np.ndarray:
     return names[numbers]
 
 
+@brief()
 def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgements:
     """Read graded relevance: a table of query, row and grade, such as BEIR's (query-id, corpus-id, score), or TREC's
     qrels, which have no header: query, 0, row, grade.
@@ -124,13 +126,16 @@ def _trec(path: StrPath, text: TextWords) -> Table:
     )
 
 
-def read_column(path: StrPath, n: int | None = None, *, several: bool = False, **text: Unpack[TextWords]) -> np.ndarray:
+@brief()
+def read_column(
+    path: StrPath, n: int | None = None, *, several: bool = False, long: bool = False, **text: Unpack[TextWords]
+) -> np.ndarray:
     """Read one value a row, (n,) int64 or strings: labels or ids from .npy, .npz, a table, or the lines of a .txt.
 
     A table of several columns needs the name of one: `file.csv:column`. Raises ValueError for several columns of
     which none is named, for missing cells, for numbers that are not whole, and for another number than `n`.
-    `several`: columns (n, c) of 0 and 1, of a .npy or `file.csv:a,b`, are read too, as the labels of each row. `text`
-    is as in `nearkin.data.read_table`.
+    `several`: columns (n, c) of 0 and 1, of a .npy or `file.csv:a,b`, are read too, as the labels of each row. `long`:
+    text has any length, in an array of objects. `text` is as in `nearkin.data.read_table`.
     """
     where = locate(path)
     if where.suffix not in (*_ARRAYS, *TABLES):
@@ -153,7 +158,7 @@ def read_column(path: StrPath, n: int | None = None, *, several: bool = False, *
         if len(columns) > 1:
             names = ", ".join(column.name for column in columns[:6])
             raise ValueError(f"{where} has several columns ({names}); name one of them: {where.path}:{columns[0].name}")
-        values = columns[0].labels()
+        values = columns[0].labels(long=long)
     if n is not None and len(values) != n:
         raise ValueError(f"{where} has {counted(len(values), 'value')}, and {n:,} are needed, one for each row")
     return values
@@ -209,6 +214,7 @@ def read_features(
     return described_features(path, id_column, **text)[:3]
 
 
+@brief()
 def described_features(
     path: FileOrFrame, id_column: str | None = None, **text: Unpack[TextWords]
 ) -> tuple[np.ndarray, Features, list[str], str]:
@@ -255,6 +261,26 @@ def _id_column(table: Table, typed: str | None) -> Column:
             f"id_column=..., one of {', '.join(list(table.columns)[:8])}, or call it id"
         )
     return roles[0]
+
+
+def with_features(
+    columns: dict[str, Column], side: str, listed_ids: np.ndarray, file: str, missing: str
+) -> tuple[dict[str, Column], list[str]]:
+    """The rows whose ids of a side are listed in the file of its features, and a note that counts the others;
+    ValueError for these unless `missing` is "drop"."""
+    column = columns[side]
+    ids = _plain(column)
+    gone = ~np.isin(ids, listed_ids)
+    if not gone.any() or ids.dtype.kind != listed_ids.dtype.kind:  # of two types: an error of `from_pairs`
+        return columns, []
+    lacks = f"{file} lacks {counted(len(np.unique(ids[gone])), 'id')} of {column.title}"
+    if missing == "raise" or gone.all():
+        raise ValueError(
+            f"{lacks}, the first is {ids[gone][0].item()!r} ({gone.sum():,} of {len(gone):,} rows); add a row for "
+            "each, or type missing='drop' (--missing drop) to leave their pairs out"
+        )
+    kept = {role: values.take(~gone) for role, values in columns.items()}
+    return kept, [f"{counted(int(gone.sum()), 'row')} left out: {lacks}"]
 
 
 def _number(column: Column) -> tuple[np.ndarray, list[str]]:

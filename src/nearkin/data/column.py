@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from nearkin._check import MAX_TEXT
 from nearkin._fields import counted
 from nearkin._pairs import Coded, coded
 
@@ -16,7 +17,6 @@ MISSING = (  # cells of text that hold no value: pandas' list, and that of datab
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
     *("NULL", "NaN", "None", "n/a", "nan", "null", "\\N"),
 )
-LONGEST_ID = 1000  # characters
 _FEW = 0.1  # share of cells that are no integers, up to which a column of integers holds faults
 _CANONICAL = r"^(0|-?[1-9][0-9]{0,18})$"
 _ODD_TEXT = r"^\s|\s$|^[\[{]|[\n\r\x00]"  # blanks at an end, a list or an object, a line break, NUL
@@ -64,12 +64,22 @@ class Column:
         cells = self.cells if self.kind == "text" else self.cells.cast(pa.string()).fill_null("")
         return ["" if gone else cell for cell, gone in zip(cells.to_pylist(), self.missing.tolist(), strict=True)]
 
-    def labels(self) -> np.ndarray:
-        """int64 (n,) if every cell is a canonical integer, else text; ValueError for a missing cell."""
+    def labels(self, *, long: bool = False) -> np.ndarray:
+        """int64 (n,) if every cell is a canonical integer, else text, `long` text as objects; ValueError for a missing
+        cell."""
         self._complete("value")
-        text = np.array(self.text())
-        whole = _mask(compute.match_substring_regex(pa.array(text), _CANONICAL)).all()
-        return text.astype(np.int64) if whole else text
+        if long:
+            return np.array(self.text(), object)
+        whole = _mask(compute.match_substring_regex(self.short().coded.names, _CANONICAL)).all()
+        return np.array(self.text()).astype(np.int64 if whole else str)
+
+    def short(self) -> "Column":
+        """The column itself; ValueError for text that is too long for ids and labels: in an array of strings every one
+        takes the room of the longest."""
+        text = self if self.kind == "text" else replace(self, cells=self.cells.cast(pa.string()).fill_null(""))
+        long = _mask(compute.greater(compute.utf8_length(text.coded.names), MAX_TEXT))
+        self._refuse(long, text.coded.codes, f"has a text of more than {MAX_TEXT:,} characters", ".str[:1000]")
+        return text
 
     def take(self, keep: np.ndarray) -> "Column":
         """The cells where the mask (n,) is True, or at these rows."""
@@ -102,13 +112,9 @@ class Column:
                 f"{self.title} has cells of type {self.kind}; ids are integers or text: type "
                 f"frame{way.get(self.kind, f'.astype({{{self.name!r}: str}})')}"
             )
-        codes, names = self.coded if self.kind == "text" else coded(self.cells.cast(pa.string()))
-        self._refuse(compute.match_substring_regex(names, _ODD_TEXT), codes, (
-            "has ids with blanks at an end, line breaks, or lists in text", f".str.strip() or .explode({self.name!r})"
-        ))  # fmt: skip
-        self._refuse(compute.greater(compute.utf8_length(names), LONGEST_ID), codes, (
-            f"has ids of more than {LONGEST_ID:,} characters", ".str[:1000]"
-        ))  # fmt: skip
+        codes, names = self.short().coded
+        odd, way = _mask(compute.match_substring_regex(names, _ODD_TEXT)), f".str.strip() or .explode({self.name!r})"
+        self._refuse(odd, codes, "has ids with blanks at an end, line breaks, or lists in text", way)
         whole = _mask(compute.match_substring_regex(names, _CANONICAL))
         odd = np.flatnonzero(~whole[codes])
         if 0 < len(odd) <= _FEW * len(codes):
@@ -131,10 +137,9 @@ class Column:
             )
         return whole
 
-    def _refuse(self, odd: pa.Array, codes: np.ndarray, why: tuple[str, str]) -> None:
-        rows = np.flatnonzero(_mask(odd)[codes])
+    def _refuse(self, odd: np.ndarray, codes: np.ndarray, what: str, way: str) -> None:
+        rows = np.flatnonzero(odd[codes])
         if len(rows):
-            what, way = why
             raise ValueError(f"{self.title} {what}: {self.shown(rows)}; type frame[{self.name!r}]{way}")
 
     def numbers(self) -> np.ndarray:

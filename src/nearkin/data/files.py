@@ -4,9 +4,6 @@ import glob
 import json
 import os
 import re
-import struct
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from nearkin._fields import StrPath
-from nearkin._storage import regular_file
+from nearkin._fields import StrPath, shortened
+from nearkin._storage import is_of_system, regular_file
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter")  # lines of cells
 SHEET = ".xlsx"
@@ -26,24 +23,23 @@ PACKED = {"ubinary": ("uint8", "big"), "binary": ("int8", "big"), "ubinary-littl
 _WITH_KEYS = (".h5", ".hdf5", ".safetensors", *TABLES)
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")  # of text and of JSON lines
 _INSTEAD = {  # endings that are not read -> what to type
-    ".zip": "unzip '{path}'",
-    ".xz": "unxz -k '{path}'",
+    ".zip": "unzip {path!r}",
+    ".xz": "unxz -k {path!r}",
     **dict.fromkeys((".xls", ".ods"), "save the sheet as .xlsx or .csv"),
-    **dict.fromkeys((".pt", ".pth"), "np.save('X.npy', torch.load('{path}').float().numpy())"),
-    ".npy": "np.savez('X.npz', triplets=np.load('{path}')) of comparisons, or pass pandas.DataFrame(np.load('{path}'))",
-    ".json": "pandas.read_json('{path}').to_parquet('table.parquet')",
-    ".mtx": "scipy.sparse.save_npz('m.npz', scipy.io.mmread('{path}').tocsr())",
+    **dict.fromkeys((".pt", ".pth"), "np.save('X.npy', torch.load({path!r}).float().numpy())"),
+    ".npy": "np.savez('X.npz', triplets=np.load({path!r})) of comparisons, or pass pandas.DataFrame(np.load({path!r}))",
+    ".json": "pandas.read_json({path!r}).to_parquet('table.parquet')",
+    ".mtx": "scipy.sparse.save_npz('m.npz', scipy.io.mmread({path!r}).tocsr())",
     **dict.fromkeys(
         (".svmlight", ".libsvm", ".svm"),
-        "scipy.sparse.save_npz('m.npz', sklearn.datasets.load_svmlight_file('{path}')[0])",
+        "scipy.sparse.save_npz('m.npz', sklearn.datasets.load_svmlight_file({path!r})[0])",
     ),
-    ".arff": "pandas.DataFrame(scipy.io.arff.loadarff('{path}')[0]).to_csv('table.csv', index=False)",
-    ".mat": "np.save('X.npy', scipy.io.loadmat('{path}')['X'])",
-    ".bin": "gensim.models.KeyedVectors.load_word2vec_format('{path}', binary=True).save_word2vec_format('v.vec')",
-    ".dta": "pandas.read_stata('{path}').to_csv('table.csv', index=False)",
-    ".sav": "pandas.read_spss('{path}').to_csv('table.csv', index=False)",
+    ".arff": "pandas.DataFrame(scipy.io.arff.loadarff({path!r})[0]).to_csv('table.csv', index=False)",
+    ".mat": "np.save('X.npy', scipy.io.loadmat({path!r})['X'])",
+    ".bin": "gensim.models.KeyedVectors.load_word2vec_format({path!r}, binary=True).save_word2vec_format('v.vec')",
+    ".dta": "pandas.read_stata({path!r}).to_csv('table.csv', index=False)",
+    ".sav": "pandas.read_spss({path!r}).to_csv('table.csv', index=False)",
 }
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, json.JSONDecodeError, struct.error)
 
 
 @dataclass(frozen=True)
@@ -149,30 +145,36 @@ def unknown_ending(where: Locator, known: Iterable[str]) -> ValueError:
     """The error for a file whose ending is not one of `known`, with what to type."""
     ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
     way = _INSTEAD.get(where.suffix, "the ending names the format, so rename the file (.csv for a table of text)")
-    return ValueError(f"{where.path} {ending}; read are {', '.join(known)}. Type: {way.format(path=where.path)}")
+    return ValueError(f"{where.path} {ending}; read are {', '.join(known)}. Type: {way.format(path=str(where.path))}")
+
+
+@contextmanager
+def brief() -> Iterator[None]:
+    """Cut the middle out of a longer message: it quotes names and cells, which may have any length."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if type(error) not in (ValueError, TypeError) or (text := shortened(str(error))) == str(error):
+            raise
+        raise type(error)(text) from None
 
 
 @contextmanager
 def reading(where: Locator) -> Iterator[None]:
     """Turn any failure to decode `where` into a ValueError with its name and the reason.
 
-    Errors of the system pass: a missing file, right, descriptor or package. So do messages that name the file.
+    What the system refuses passes unchanged, as do a missing package and messages that name the file.
     """
-    try:
-        yield
-    except (OSError, ImportError) as error:
-        if isinstance(error, ImportError) or error.errno is not None:
+    with brief():
+        try:
+            yield
+        except ImportError:
             raise
-        raise _unreadable(where, error) from error
-    except Exception as error:  # zipfile, zlib, NumPy and pyarrow raise some twenty types for damaged files
-        if isinstance(error, ValueError) and str(where.path) in str(error):
-            raise
-        raise _unreadable(where, error) from error
-
-
-def _unreadable(where: Locator, error: Exception) -> ValueError:
-    plain = isinstance(error, ValueError) and not isinstance(error, _DAMAGE)
-    reason = str(error) if plain else f"{type(error).__name__}: {error}"
-    if isinstance(error, MemoryError):
-        reason = "it asks for more memory than there is"
-    return ValueError(f"{where} cannot be read: {' '.join(reason.split())[:300]}")
+        except Exception as error:  # zipfile, zlib, NumPy and pyarrow raise some twenty types for damaged files
+            if is_of_system(error) or (isinstance(error, ValueError) and str(where.path) in str(error)):
+                raise
+            plain = isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError)
+            reason = str(error) if plain else f"{type(error).__name__}: {error}"
+            if isinstance(error, MemoryError):
+                reason = "it asks for more memory than there is"
+            raise ValueError(f"{where} cannot be read: {' '.join(reason.split())[:300]}") from error

@@ -9,13 +9,15 @@ from nearkin._check import check_choice, check_instance, check_integer, check_re
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import Coded
 from nearkin._types import Record, Seed
-from nearkin.data.accompanying import described_features
+from nearkin.data.accompanying import described_features, with_features
 from nearkin.data.column import Column
+from nearkin.data.files import brief
 from nearkin.data.tables import Table, complete, read_table
 from nearkin.data.text import text_words
 from nearkin.records import Interactions, Reading
 
 
+@brief()
 def read_interactions(
     path: FileOrFrame,
     *,
@@ -84,6 +86,11 @@ def read_interactions(
     if missing == "drop":
         keep, notes = complete(columns)
         columns = {role: column.take(keep) for role, column in columns.items()}
+    tables = {"left": left_features, "right": right_features}
+    features = {side: described_features(name) for side, name in tables.items() if name is not None}
+    for side, (ids, *_) in features.items():
+        columns, others = with_features(columns, side, ids, str(tables[side]), missing)
+        notes += others
     values = {
         "weights": columns["weight"].numbers() if "weight" in columns else None,
         "timestamps": columns["timestamp"].times() if "timestamp" in columns else None,
@@ -94,8 +101,6 @@ def read_interactions(
     ids = {
         side: Coded(own.codes[keep], own.names) if isinstance(own, Coded) else own[keep] for side, own in ids.items()
     }
-    tables = {"left": left_features, "right": right_features}
-    features = {side: described_features(name) for side, name in tables.items() if name is not None}
     catalogues = {f"{side}_ids": np.arange(n) for side, n in zip(tables, table.shape or (), strict=False)}
     catalogues |= {f"{side}_ids": found[0] for side, found in features.items()}
     catalogues |= {f"{side}_features": found[1] for side, found in features.items()}

@@ -1,6 +1,7 @@
 """Read a file, several parts of one, a DataFrame or a sparse matrix into columns, and give roles to columns by name."""
 
 import os
+import zipfile
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ import scipy.sparse as sp
 from nearkin._fields import Extra, FileOrFrame, counted
 from nearkin._pairs import MatrixLike, matrix_entries
 from nearkin.data.column import Column, plain_cells
-from nearkin.data.files import SHEET, TABLES, TEXT, Locator, extra, locate_all, reading, unknown_ending
+from nearkin.data.files import SHEET, TABLES, TEXT, Locator, brief, extra, locate_all, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
 from nearkin.data.names import NAMES, listed, plain
@@ -94,6 +95,7 @@ class Table:
         )
 
 
+@brief()
 def read_table(source: FileOrFrame, **text: Unpack[TextWords]) -> Table:
     r"""Read a table: text (.csv, .tsv, .txt, .dat), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz,
     a DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
@@ -190,11 +192,21 @@ def _with_rows(table: Table) -> Table:
     return table
 
 
+_SHEET_MB, _SHEET_RATIO = 10, 100  # what a part of a workbook may be unpacked to in any case, and how many times larger
+
+
 def _sheet(where: Locator, words: TextWords) -> dict[str, Column]:
     """The columns of a workbook's first sheet as text, dates as ISO dates."""
+    with zipfile.ZipFile(where.path) as archive:
+        for part in archive.infolist():
+            if part.file_size > max(_SHEET_MB * 1_000_000, _SHEET_RATIO * part.compress_size):
+                raise ValueError(f"{where.path} announces {part.file_size:,} bytes of {part.filename}; save it as CSV")
     with closing(extra("openpyxl", "excel").load_workbook(where.path, read_only=True, data_only=True)) as book:
-        rows = [list(map(_written, row)) for row in book.worksheets[0].iter_rows(values_only=True)]
-    rows = [row for row in rows if any(row)]
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # a size that it announces is filled with empty cells
+        rows = [
+            list(map(_written, row)) for row in sheet.iter_rows(values_only=True) if any(c is not None for c in row)
+        ]
     header = text_of(words).header
     cells = [column for column in zip_longest(*rows, fillvalue="") if any(column)]
     names = [column[0] if header else str(place) for place, column in enumerate(cells)]

@@ -12,7 +12,7 @@ from nearkin._fields import Extra, StrPath, counted
 from nearkin._storage import digest
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
-from nearkin.data.files import locate_all
+from nearkin.data.files import brief, locate_all
 from nearkin.data.formats import FileRows, open_rows
 from nearkin.data.formats.columns import arrow_rows
 from nearkin.data.formats.file_rows import BFLOAT16, joined_rows
@@ -152,6 +152,7 @@ def _to_float32(block: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(block, dtype=np.float32)
 
 
+@brief()
 def open_vectors(
     path: Paths | Extra, *, columns: str | Sequence[str] | None = None, **text: Unpack[TextWords]
 ) -> VectorFile:
@@ -210,6 +211,7 @@ def _checked(name: str, rows: FileRows, files: list[str]) -> VectorFile:
     return VectorFile(name, rows, files)
 
 
+@brief()
 def read_vectors(
     path: Paths | Extra, *, columns: str | Sequence[str] | None = None, **text: Unpack[TextWords]
 ) -> np.ndarray:

@@ -156,8 +156,8 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     def _nearest(self, rows: np.ndarray, asked: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Numbers (q, k) of the rows nearest to each query, without its own row `own` (q,)."""
         rows, asked = (unit_rows(rows), unit_rows(asked)) if self.metric == "cosine" else (rows, asked)
-        k, metric = min(NEIGHBOURS, len(rows) - 1), "l2" if self.metric == "l2" else "ip"
-        return without_self(ExactNeighbours.of(rows, asked, k + 1, metric).ids, own)
+        k = min(NEIGHBOURS, len(rows) - 1)
+        return without_self(ExactNeighbours.of(rows, asked, k + 1, self.metric).ids, own)
 
 
 def _maps(old: np.ndarray, new: np.ndarray, kinds: tuple[str, ...]) -> dict[str, tuple[np.ndarray, np.ndarray]]:

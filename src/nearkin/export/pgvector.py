@@ -11,6 +11,7 @@ import numpy as np
 
 from nearkin._check import check_choice
 from nearkin._fields import Extra, counted
+from nearkin._json import parsed_json
 from nearkin._types import Record
 from nearkin.data.files import extra
 from nearkin.export.source import Source
@@ -135,7 +136,7 @@ class Pgvector(Target):
         """The description of the table of this name, None if there is none."""
         comment = _comment(connection, self.name)
         try:
-            return None if comment is None else dict(json.loads(comment)["nearkin"])
+            return None if comment is None else dict(parsed_json(comment)["nearkin"])
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"table {self.name} was not written by nearkin; give another --name") from None
 

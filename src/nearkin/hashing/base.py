@@ -8,13 +8,13 @@ import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_codes, check_integer, check_real, validate_vectors
+from nearkin._check import check_choice, check_codes, check_integer, check_real, validate_vectors, warn_of_names
 from nearkin._estimators import CodesTransformer
 from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, read_saved
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
-from nearkin.hashing.bits import asymmetric_index, binary_index, n_bytes, pack_signs, pad_columns
+from nearkin.hashing.bits import asymmetric_index, binary_index, n_bytes, pack_signs, pad_columns, unpack_bits
 from nearkin.hashing.registry import HASHERS
 from nearkin.hashing.spectrum import SCALES
 from nearkin.linalg.signs import row_blocks
@@ -26,7 +26,8 @@ _POSITIVE = ("scale", "mu", "ridge")
 
 
 class AbstractHasher(CodesTransformer, ABC):
-    """A scikit-learn transformer from vectors (n, d) to packed codes (n, ceil(n_bits / 8)) uint8.
+    """A scikit-learn transformer from vectors (n, d) to bits (n, n_bits); `encode` packs them into codes (n,
+    ceil(n_bits / 8)) uint8.
 
     A bit is 1 where `project` is >= 0; bits fill each byte from its lowest, as in FAISS and in
     `numpy.packbits(..., bitorder="little")`; a number of bits that is no multiple of 8 is padded with zero bits.
@@ -73,6 +74,16 @@ class AbstractHasher(CodesTransformer, ABC):
         check_is_fitted(self)
         X = validate_vectors(self, X)  # a block of values at a time: they take 32 times the memory of the codes
         return np.concatenate([pack_signs(self._project(rows)) for rows in row_blocks(X, ENCODED)])
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Return bits (n, n_bits) uint8 of X (n, d), 0 or 1, for other estimators; `encode` packs them."""
+        check_is_fitted(self)
+        warn_of_names(self, X)
+        return unpack_bits(self.encode(X), self.n_bits)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_bits
 
     def quantization_error(self, X: ArrayLike) -> float:
         """Return the mean of (sign - value)^2 over vectors of X and bits: the loss per bit of SCQ, Table 3."""

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias, TypeGuard
 import faiss
 import numpy as np
 
+from nearkin._exact import nearest_lists
 from nearkin._faiss import add_codes, byte_codes, linear_transform
 from nearkin._threads import serial_products
 from nearkin.index import faiss_index
@@ -198,7 +199,7 @@ def _visited(inner: Coded, Q: np.ndarray, count: int) -> Found:
     none; number 0 without lists."""
     if not isinstance(inner, faiss.IndexIVF):
         return np.zeros((len(Q), 1), np.float32), np.zeros((len(Q), 1), np.int64)
-    away, lists = inner.quantizer.search(Q, min(count, inner.nlist))
+    away, lists = nearest_lists(inner, Q, count)
     order, rows = np.argsort(lists, axis=1), np.arange(len(Q))[:, None]
     return away[rows, order], lists[rows, order]
 

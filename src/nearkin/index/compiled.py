@@ -64,19 +64,32 @@ def candidate_sums(
 
 
 @cached_njit(nogil=True, fastmath=True)
-def kept_scores(
-    rows: np.ndarray, steps: np.ndarray, floats: np.ndarray, Q: np.ndarray, numbers: np.ndarray, by_distance: bool
+def kept_keys(
+    rows: np.ndarray,
+    steps: np.ndarray,
+    floats: np.ndarray,
+    middle: np.ndarray,
+    Q: np.ndarray,
+    numbers: np.ndarray,
+    metric: int,
 ) -> np.ndarray:
-    """Squared distances, or inner products, of queries (q, d) to the rows that `numbers` (q, c) names: to whole
-    `steps` (n,) as int8 (n, d + 4), or to float16 (n, d) as uint16, the values of which are `floats`."""
-    scores = np.empty(numbers.shape, np.float32)
+    """Squared distances (`metric` 0), minus products (1), or minus cosines of queries of norm 1 (2), of queries (q, d)
+    float64 and the rows that `numbers` (q, c) names: `middle` (d,) and whole `steps` (n,) as int8 (n, d + 4), or
+    float16 (n, d) as uint16, the values of which are `floats`."""
+    keys = np.empty(numbers.shape)
     for query in range(len(numbers)):
         asked = Q[query]
         for i in range(numbers.shape[1]):
-            row, total = rows[numbers[query, i]], np.float32(0)
-            step = np.float32(1) if rows.itemsize > 1 else steps[numbers[query, i]]
+            row, total, square = rows[numbers[query, i]], 0.0, 0.0
+            step = np.float64(1) if rows.itemsize > 1 else np.float64(steps[numbers[query, i]])
             for j in range(len(asked)):
-                value = floats[row[j]] if rows.itemsize > 1 else step * np.float32(row[j])
-                total += (asked[j] - value) ** 2 if by_distance else asked[j] * value
-            scores[query, i] = total
-    return scores
+                value = middle[j] + (np.float64(floats[row[j]]) if rows.itemsize > 1 else step * row[j])
+                if metric == 0:
+                    total += (asked[j] - value) ** 2
+                else:
+                    total -= asked[j] * value
+                    square += value * value
+            if metric == 2 and square > 0:
+                total /= np.sqrt(square)
+            keys[query, i] = total
+    return keys

@@ -1,8 +1,7 @@
 """The FAISS index inside an `Index`: its file, and its vectors by position.
 
-FAISS (from 1.14.2 on) checks lengths while it reads. Three checks are left to `read_faiss`: a file may name lists on
-disk, which a later `add` would write to; it may hold kinds of indexes that nearkin does not write; and its parts may
-contradict each other, so that a search reads outside its memory.
+FAISS (from 1.14.2 on) compares lengths while it reads. Two checks are left to `read_faiss`: `check_file` before, and
+afterwards whether the parts contradict each other, so that a search would read outside its memory.
 
 Positions count vectors in the order in which they were added. Inverted lists of FAISS store positions, so they are
 renumbered after a removal."""
@@ -10,13 +9,10 @@ renumbered after a removal."""
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportAttributeAccessIssue=false
 
-import os
 import re
-import threading
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 import faiss
 import numpy as np
@@ -24,31 +20,29 @@ import numpy as np
 from nearkin._faiss import FaissIndex, clear_padding, innermost, list_codes, move_to_full_blocks
 from nearkin._fields import counted
 from nearkin._storage import open_file
+from nearkin.index.faiss_file import check_file, need
 from nearkin.index.identifiers import RowIds
 
+_MAP_HEADS = {b"IxM2": 37, b"IBM2": 25}  # bytes before the index in a map of ids
 METRICS = ("l2", "ip", "cosine", "hamming")  # metrics of an index
-_ON_DISK = b"ilod"  # FAISS's mark of inverted lists in another file
-_FLAT = (faiss.IndexFlat, faiss.IndexFlatL2, faiss.IndexFlatIP)
-_CODES = {  # product and residual codes, in lists or not, as bytes or in blocks for a fast scan
-    getattr(faiss, f"Index{lists}{codes}{scan}")
-    for lists in ("", "IVF")
-    for codes in ("PQ", "ResidualQuantizer", "ProductResidualQuantizer")
-    for scan in ("", "FastScan")
-}
-_KINDS = {faiss.IndexBinaryFlat, faiss.IndexScalarQuantizer, *_FLAT, *_CODES}
-_reading = threading.Lock()  # FAISS's limits are global to the process
 
 
 def read_faiss(path: Path, ids: np.ndarray | None = None, *, binary: bool = False) -> FaissIndex:
-    """The FAISS index in a file; `binary` is for packed bits. Inverted lists of integer `ids` (n,) become lists of
-    positions.
-
-    The lists of an inverted file must name each vector once.
-    """
+    """The FAISS index in a file, by positions; `binary` is for packed bits. Integer `ids` (n,) are in a map around the
+    index, which is left out, or in its inverted lists, which must name each vector once."""
     with open_file(path) as file:
         try:
-            found = _read(file, binary)
-            check_parts(found, ids)
+            check_file(file)
+            map_head = _MAP_HEADS.get(file.read(4), 0)
+            file.seek(map_head)
+            reader = faiss.PyCallbackIOReader(file.read)
+            # tables are made when the sizes that they depend on are checked
+            found = (faiss.read_index_binary if binary else faiss.read_index)(
+                reader, faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE
+            )
+            check_parts(found, None if map_head else ids)
+            mapped = np.frombuffer(file.read(), "<i8")[1:]  # behind their number
+            need(not map_head or np.array_equal(mapped, cast(np.ndarray, ids)), "it has other ids than the vectors")
         except (ValueError, RuntimeError) as error:
             what = re.split(r"\.cpp:\d+: (?:Error: )?", str(error))[-1][:200]  # FAISS begins with places in its source
             raise ValueError(
@@ -64,149 +58,73 @@ def read_faiss(path: Path, ids: np.ndarray | None = None, *, binary: bool = Fals
     return found
 
 
-def _read(file: BinaryIO, binary: bool) -> FaissIndex:
-    on_disk = False
-
-    def read(size: int) -> bytes:
-        nonlocal on_disk
-        data = file.read(size)
-        on_disk |= data == _ON_DISK
-        return b"" if on_disk else data
-
-    size, reader = os.fstat(file.fileno()).st_size, faiss.PyCallbackIOReader(read)
-    try:
-        with _limited(size):
-            # tables are made when the sizes that they depend on are checked
-            found = (faiss.read_index_binary if binary else faiss.read_index)(
-                reader, faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE
-            )
-    except RuntimeError:
-        _need(not on_disk, "its lists are in another file")
-        raise
-    _need(not file.read(1), "more bytes follow the index")
-    return found
-
-
-@contextmanager
-def _limited(size: int) -> Generator[None]:
-    """While active, FAISS allocates no array longer than the file, and no more lists than the file has bytes."""
-    limits = (faiss.set_deserialization_vector_byte_limit, faiss.set_deserialization_loop_limit)
-    with _reading:
-        before = faiss.get_deserialization_vector_byte_limit(), faiss.get_deserialization_loop_limit()
-        try:
-            for limit in limits:
-                limit(size)
-            yield
-        finally:
-            for limit, value in zip(limits, before, strict=True):
-                limit(value)
-
-
 def write_faiss(index: FaissIndex, path: Path) -> None:
     """Write a FAISS index, of floats or of bits; OSError where the disk is full."""
     with path.open("wb") as file:
-        failed: list[OSError] = []
+        write: Any = faiss.write_index_binary if isinstance(index, faiss.IndexBinary) else faiss.write_index
+        write(index, faiss.PyCallbackIOWriter(file.write))
 
-        def write(data: bytes) -> None:
-            try:
-                file.write(data)
-            except OSError as error:
-                failed.append(error)
-                raise
 
-        try:
-            if isinstance(index, faiss.IndexBinary):
-                faiss.write_index_binary(index, faiss.PyCallbackIOWriter(write))
-            else:
-                faiss.write_index(index, faiss.PyCallbackIOWriter(write))
-        except RuntimeError:
-            if failed:
-                raise failed[0] from None
-            raise
+def packed(index: FaissIndex) -> tuple[bool, bytes]:
+    """A FAISS index as bytes, and whether it is of bits. FAISS's own classes of bits cannot be pickled."""
+    binary = isinstance(index, faiss.IndexBinary)
+    return binary, cast(Any, faiss.serialize_index_binary if binary else faiss.serialize_index)(index).tobytes()
+
+
+def unpacked(binary: bool, content: bytes) -> FaissIndex:
+    """The index that `packed` packed."""
+    return (faiss.deserialize_index_binary if binary else faiss.deserialize_index)(np.frombuffer(content, np.uint8))
 
 
 def inverted_file(index: FaissIndex) -> faiss.IndexIVF | None:
     """The inverted file inside an index of floats, or None."""
     inner = innermost(index)
-    if isinstance(inner, faiss.IndexIDMap):
-        return inverted_file(inner.index)
     return inner if isinstance(inner, faiss.IndexIVF) else None
 
 
 def check_parts(index: FaissIndex, ids: np.ndarray | None = None) -> None:
-    """ValueError unless the index is of a kind that nearkin writes, and its parts agree. Inverted lists of integer
-    `ids` become lists of positions, unless there is a map."""
-    downcast: Any = faiss.downcast_IndexBinary if isinstance(index, faiss.IndexBinary) else faiss.downcast_index
-    rows, part = index.ntotal, downcast(index)
-    if isinstance(part, faiss.IndexIDMap | faiss.IndexBinaryIDMap):
-        _need(part.id_map.size() == rows == part.index.ntotal, "it has another number of ids than of vectors")
-        part, ids = downcast(part.index), None
-    if isinstance(part, faiss.IndexPreTransform):
-        part = _behind_rotation(part)
-    _need(type(part) in _KINDS, f"nearkin does not write a {type(part).__name__}")
-    _need(part.is_trained and part.ntotal == rows, "it is not trained, or counts other vectors than its parts")
-    if isinstance(part, faiss.IndexBinary):
-        _need(part.xb.size() == rows * part.code_size and part.d == 8 * part.code_size, "it has lost codes")
+    """ValueError unless the parts of an index agree, so far as FAISS has not compared them. Inverted lists of integer
+    `ids` become lists of positions."""
+    if isinstance(index, faiss.IndexBinary):
         return
-    _need(part.metric_type in (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT), "its metric is not known")
+    rows, part = index.ntotal, cast(Any, faiss.downcast_index(index))
+    if isinstance(part, faiss.IndexPreTransform):
+        turn: Any = faiss.downcast_VectorTransform(part.chain.at(0))
+        part = faiss.downcast_index(part.index)
+        sizes = index.d * part.d, part.d * turn.have_bias
+        need((turn.A.size(), turn.b.size()) == sizes and part.d >= index.d, "its rotation is of another size")
+    need(part.is_trained and part.ntotal == rows, "it is not trained, or counts other vectors than its parts")
     if isinstance(part, faiss.IndexIVF):
         _check_lists(part, None if ids is None or ids.dtype.kind != "i" else ids)
     elif isinstance(part, faiss.IndexFastScan):
-        _check_blocks(part)
         padded = -(-rows // part.bbs) * part.bbs
-        _need(part.ntotal2 == padded, f"it has blocks of {part.ntotal2} vectors, not {padded}")
-        _need(part.codes.size() == padded * part.M2 // 2, "it has another number of codes")
+        need((part.ntotal2, part.nbits) == (padded, 4), f"it has blocks of {part.ntotal2} vectors, not {padded}")
+        need(part.codes.size() == padded * part.M2 // 2, "it has another number of codes")
     else:
-        _need(part.codes.size() == rows * part.code_size, f"{rows} vectors have {part.codes.size()} bytes of codes")
-
-
-def _behind_rotation(index: Any) -> Any:
-    _need(index.chain.size() == 1, f"it has {index.chain.size()} transforms")
-    turn: Any = faiss.downcast_VectorTransform(index.chain.at(0))
-    inner: Any = faiss.downcast_index(index.index)
-    _need(type(turn) is faiss.LinearTransform, f"nearkin does not write a {type(turn).__name__}")
-    shapes = (turn.d_in, turn.d_out, turn.A.size(), turn.b.size())
-    expected = (index.d, inner.d, index.d * inner.d, inner.d if turn.have_bias else 0)
-    _need(shapes == expected and inner.d >= index.d, "its rotation has another size than its vectors")
-    return inner
-
-
-def _check_blocks(index: Any) -> None:
-    """The settings of a fast scan: 4-bit codes, in blocks of 32 rows or a multiple."""
-    _need(index.bbs > 0 and index.bbs % 32 == 0 and index.nbits == 4, "it has blocks of an unknown size")
-    _need(0 < index.M <= index.M2 <= index.M + 1, f"it has {index.M2} codes a vector, not {index.M}")
+        need(part.codes.size() == rows * part.code_size, f"{rows} vectors have {part.codes.size()} bytes of codes")
 
 
 def _check_lists(index: Any, own: np.ndarray | None) -> None:
     """Every row is in one list, and the lists are as wide as the codes; those of `own` ids get positions."""
     coarse: Any = faiss.downcast_index(index.quantizer)
     lists: Any = faiss.downcast_InvertedLists(index.invlists)
-    _need(type(coarse) in _FLAT and (coarse.ntotal, coarse.d) == (index.nlist, index.d), "it has other lists")
-    scanned = isinstance(index, faiss.IndexIVFFastScan)
-    kind = faiss.BlockInvertedLists if scanned else faiss.ArrayInvertedLists
-    _need(type(lists) is kind and lists.nlist == index.nlist, "it has lists of another index")
-    if scanned:
-        _check_blocks(index)
-        _need((lists.n_per_block, lists.block_size) == (index.bbs, index.bbs * index.M2 // 2), "its blocks differ")
+    need((coarse.ntotal, coarse.d) == (index.nlist, index.d), "it has other lists")
+    if isinstance(index, faiss.IndexIVFFastScan):
+        blocks = lists.n_per_block, lists.block_size, index.nbits
+        need(blocks == (index.bbs, index.bbs * index.M2 // 2, 4), "its blocks are of another size")
     else:
-        _need(lists.code_size == index.code_size and index.by_residual, "its lists hold other codes")
+        need(index.by_residual, "its lists hold other codes")
     sizes = [lists.list_size(number) for number in range(index.nlist)]
-    _need(sum(sizes) == index.ntotal, f"its lists have {counted(sum(sizes), 'vector')}, not {index.ntotal}")
-    _need(own is None or len(own) == index.ntotal, "it has another number of ids than of vectors")
+    need(sum(sizes) == index.ntotal, f"its lists have {counted(sum(sizes), 'vector')}, not {index.ntotal}")
+    need(own is None or len(own) == index.ntotal, "it has another number of ids than of vectors")
     if own is not None:
         renumber(index, RowIds(own, len(own)).positions)
     seen = np.zeros(index.ntotal, bool)
     for number in np.flatnonzero(sizes).tolist():
         ids = faiss.rev_swig_ptr(lists.get_ids(number), sizes[number])
-        _need(bool(((ids >= 0) & (ids < len(seen))).all()), "a list names a vector that does not exist")
+        need(bool(((ids >= 0) & (ids < len(seen))).all()), "a list names a vector that does not exist")
         seen[ids] = True
-    _need(bool(seen.all()), "a vector is in two lists")
-
-
-def _need(good: bool, what: str) -> None:
-    """ValueError that names what is wrong unless `good`."""
-    if not good:
-        raise ValueError(what)
+    need(bool(seen.all()), "a vector is in two lists")
 
 
 def flat_codes(index: FaissIndex) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from nearkin._check import check_choice
+from nearkin._check import as_array, check_choice
 from nearkin._faiss import answered
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def hits(
     import narwhals as nw  # only where tables are made
 
     check_choice(backend, "backend", _BACKENDS)
-    scores, ids = np.asarray(scores), np.asarray(ids)
-    names = np.arange(len(ids)) if queries is None else np.asarray(queries)
+    scores, ids = np.asarray(scores), as_array(ids, "ids")
+    names = np.arange(len(ids)) if queries is None else as_array(queries, "queries")
     if ids.ndim != 2 or scores.shape != ids.shape or names.shape != ids.shape[:1]:
         raise ValueError(
             f"scores have shape {scores.shape}, ids {ids.shape} and queries {names.shape}; they must be (q, k), (q, k) "

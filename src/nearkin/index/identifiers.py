@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from nearkin._check import repeated
+from nearkin._check import each_once
 from nearkin._fields import counted
 from nearkin._pairs import as_ids
 from nearkin._types import ArrayLike
@@ -32,20 +32,7 @@ def given_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     """Ids (n,), maybe none, each once; ValueError or TypeError for others."""
     if not n and not np.size(ids):
         return np.empty(0, np.int64)  # `np.array([])` has floats
-    found = check_ids(ids, n)
-    if len(twice := repeated(found)):
-        raise ValueError(
-            f"{counted(len(twice), 'id occurs', 'ids occur')} more than once, the first is {twice[0].item()!r}; ids "
-            "must be unique"
-        )
-    return found
-
-
-def _unreserved(ids: np.ndarray) -> np.ndarray:
-    """`ids` unchanged; ValueError for one that marks a place without a result."""
-    if (none := ids == _none(ids)).any():
-        raise ValueError(f"ids hold {ids[none][0].item()!r}, which marks a place without a result; give another id")
-    return ids
+    return each_once(check_ids(ids, n))
 
 
 def _none(ids: np.ndarray) -> int | str:
@@ -62,6 +49,11 @@ class RowIds:
     n: int
     next_id: int | None = None
     order: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if self.ids is not None:  # what is written into them would not be checked
+            object.__setattr__(self, "ids", self.ids.view())
+            self.ids.flags.writeable = False
 
     @cached_property
     def _order(self) -> np.ndarray:
@@ -115,7 +107,7 @@ class RowIds:
             raise ValueError("ids is missing, and this index has ids; give one a vector (--ids FILE, or a column)")
         none = np.empty(0, np.int64)
         if ids is not None:
-            return self._changed(self._addable(_unreserved(given_ids(ids, m))), none, None)
+            return self._changed(self._addable(given_ids(ids, m)), none, None)
         if self.next_id is None:
             return NewIds(RowIds(None, self.n + m), none)
         return self._changed(np.arange(self.next_id, self.next_id + m), none, self.next_id + m)
@@ -129,7 +121,7 @@ class RowIds:
         """Positions of those of `ids`, each once, that are there; ValueError or TypeError where the others cannot be
         added."""
         found = self.positions(ids)
-        new = _unreserved(ids[found < 0])
+        new = ids[found < 0]
         if len(new) and self.n and self._counted:
             raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its vectors; `add` takes no ids")
         self._addable(new)

@@ -60,7 +60,7 @@ class Index:
     built with `norms`.
 
     Threads may share an index. Searches run at the same time; `add`, `remove`, `update`, `merge` run alone, and what
-    raises or is interrupted changes nothing.
+    raises or is interrupted changes nothing. A copy or pickle is of one moment and shares nothing with its index.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Index:
     ------
     ValueError, TypeError: by each call, before anything changes: another width, NaN, unknown or repeated ids, ids of
         another kind, an unknown metric.
-    RuntimeError: a callback of a search that changes its index.
+    RuntimeError: a callback of a search that changes its index, a change of a view, and a view of what has changed.
 
     Examples
     --------
@@ -109,14 +109,12 @@ class Index:
         self.n_features = d
         self.metric = metric
         self._quantizer = quantizer
-        self.ids = ids
         self.kept = kept
         self.norms: Norms | None = norms
-        self._next_id = next_id  # of rows without names, once the counted ids have gaps
+        self._rows = RowIds(ids, len(self), next_id)
         self._folders = set[str]()  # it was loaded from them, or saved to them
         self._guard = Guard()
         self._searched = searching.Kept()
-        self._known = RowIds(None, 0)
 
     @classmethod
     def empty(
@@ -204,7 +202,7 @@ class Index:
         if isinstance(id, bool | np.bool_) or not isinstance(id, str | Integral):
             return False
         with self._guard.reading():
-            return bool(self._rows().positions(np.array(id)) >= 0)
+            return bool(self._rows.positions(np.array(id)) >= 0)
 
     def __repr__(self) -> str:
         return f"Index({len(self)} vectors of {self.n_features}, metric={self.metric!r}, quantizer={self.quantizer!r})"
@@ -212,29 +210,27 @@ class Index:
     def view(self, ids: ArrayLike | None = None, vectors: np.ndarray | KeptVectors | None = None) -> Self:
         """The same vectors in the same memory, to be searched only: under other `ids` (n,), None for 0, 1, 2, ..., and
         rescored by `vectors` (n, d), the vectors in their order, None for no rescoring. ValueError for another
-        shape."""
+        shape; RuntimeError for a change of the view, and for a search of it once this index has changed."""
         if isinstance(vectors, np.ndarray):
-            if vectors.shape != (len(self), self.n_features):
-                raise ValueError(
-                    f"vectors have shape {vectors.shape}, the index has {(len(self), self.n_features)}; give the "
-                    "vectors it was made of, in their order"
-                )
+            if vectors.shape != (shape := (len(self), self.n_features)):
+                way = "give the vectors it was made of, in their order"
+                raise ValueError(f"vectors have shape {vectors.shape}, the index has {shape}; {way}")
             vectors = KeptVectors([np.ascontiguousarray(vectors, np.float32)])
-        view = copy.copy(self)
-        view.ids, view.kept = None if ids is None else identifiers.check_ids(ids, len(self)), vectors
-        return view
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """A copy that shares nothing with this index; `copy.deepcopy` cannot copy FAISS's indexes of bits."""
         with self._guard.reading():
-            own = self.faiss_index
-            clone = faiss.clone_binary_index(own) if isinstance(own, faiss.IndexBinary) else faiss.clone_index(own)
-            quantizer, ids = copy.deepcopy((self._quantizer, self.ids), memo)
-            return type(self)(**vars(replace(self._parts(), faiss_index=clone, quantizer=quantizer, ids=ids)))
+            rows = RowIds(None, 0).with_more(ids, len(self)).rows
+            view = type(self)(**vars(replace(self._parts(), ids=rows.ids, next_id=None, kept=vectors)))
+            view._guard, view._searched = Guard(self._guard), self._searched
+            return view
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """What pickle, `copy.copy` and `copy.deepcopy` take: a copy that shares nothing with this index."""
+        with self._guard.reading():
+            content = vars(self._parts()) | {"faiss_index": faiss_index.packed(self.faiss_index)}
+        return parts.restored, (type(self), content)
 
     def _parts(self) -> Parts:
         shown = self.faiss_index, self.n_features, self.metric, self._quantizer, self.kept
-        return Parts(*shown, self.ids, self._next_id, self.norms)
+        return Parts(*shown, self.ids, self._rows.next_id, self.norms)
 
     @property
     def quantizer(self) -> Quantizer | None:
@@ -244,15 +240,19 @@ class Index:
         return self._quantizer
 
     @property
+    def ids(self) -> np.ndarray | None:
+        """The ids of the vectors (n,), read-only; None for 0, 1, 2, ... New ones may be set, as many."""
+        return self._rows.ids
+
+    @ids.setter
+    def ids(self, ids: ArrayLike | None) -> None:
+        with self._guard.writing(), uninterrupted():
+            self._rows = RowIds(None, 0).with_more(ids, len(self)).rows
+
+    @property
     def row_ids(self) -> np.ndarray:
         """The ids of the vectors (n,), or their numbers."""
         return np.arange(len(self)) if self.ids is None else self.ids
-
-    def _rows(self) -> RowIds:
-        """The ids of the rows; their order is made once."""
-        if self._known.ids is not self.ids or (self._known.n, self._known.next_id) != (len(self), self._next_id):
-            self._known = RowIds(self.ids, len(self), self._next_id)
-        return self._known
 
     @property
     def bytes_per_vector(self) -> int:
@@ -280,7 +280,7 @@ class Index:
         ignored = check_choice(missing, "missing", ("raise", "ignore")) == "ignore"
         ids = unordered(ids)
         with self._guard.writing(), uninterrupted():
-            rows, none = self._rows(), np.empty((0, self.n_features), np.float32)
+            rows, none = self._rows, np.empty((0, self.n_features), np.float32)
             positions = rows.positions(identifiers.given_ids(ids)) if ignored else rows.known(ids)
             if (positions >= 0).any():
                 self._change(none, none, rows.with_others(self.row_ids[:0], positions[positions >= 0]))
@@ -310,29 +310,33 @@ class Index:
 
         Ids and kept vectors stay. ValueError, and no change, for another number of vectors.
         """
-        fresh = type(self).empty(self.n_features, quantizer, self.metric, norms=self.norms)
-        if self.n_lists is not None and self.n_lists == fresh.n_lists:
-            fresh.n_probe = cast(int, self.n_probe)
-        if len(check_vectors(X, n_features=self.n_features)) != len(self):
-            raise ValueError(
-                f"X has {counted(len(np.asarray(X)), 'vector')} and the index {len(self)}; give all, in its order"
-            )
+        with self._guard.reading():
+            before, fresh = self._rows, type(self).empty(self.n_features, quantizer, self.metric, norms=self.norms)
+            if self.n_lists is not None and self.n_lists == fresh.n_lists:
+                fresh.n_probe = cast(int, self.n_probe)
+        if (n := len(check_vectors(X, n_features=self.n_features))) != before.n:
+            raise ValueError(f"X has {counted(n, 'vector')} and the index {before.n}; give all, in its order")
         fresh.add(X, callback=callback)
         with self._guard.writing(), uninterrupted():
+            if self._rows is not before:
+                raise RuntimeError("the index was changed while `recode` ran; call it again with the vectors of now")
             self.faiss_index, self._quantizer, self.norms = fresh.faiss_index, fresh._quantizer, fresh.norms
             self._searched.forget()
         return self
 
     def _put(self, X: np.ndarray | VectorFile, plan: Callable[[RowIds], NewIds], callback: Callback | None) -> Self:
         """Add rows X (m, d) as `plan` determines, which raises where the index cannot take them."""
-        with self._guard.reading():
-            after = plan(before := self._rows())  # errors come before the work
-        if len(X):
-            codes = self._codes(X, callback or ignore)
+        while True:
+            with self._guard.reading():
+                before, inner, quantizer = self._rows, self.faiss_index, self.quantizer
+                after = plan(before)  # errors come before the work
+            if not len(X):
+                return self
+            codes = self._codes(X, quantizer, callback or ignore)
             with self._guard.writing(), uninterrupted():
-                now = self._rows()  # another thread may have changed the index meanwhile
-                self._change(X, codes, after if now is before else plan(now))
-        return self
+                if self.faiss_index is inner:  # else `recode` came in between: codes of another quantizer
+                    self._change(X, codes, after if self._rows is before else plan(self._rows))
+                    return self
 
     def _checked(self, X: ArrayLike | VectorFile) -> np.ndarray | VectorFile:
         """Rows X (n, d) that the index can take, kept vectors included; those of a file are checked when read."""
@@ -365,8 +369,9 @@ class Index:
                 norms = self.norms and other.norms and self.norms.joined(other.norms)
             faiss_index.move(other.faiss_index, self.faiss_index)
             self.norms, other.norms = norms, other.norms and other.norms.alone()
-            self._searched.forget()
-            other._searched.forget()
+            for index in (self, other):
+                index._rows = RowIds(None, len(index))
+                index._searched.forget()
         return self
 
     @property
@@ -388,7 +393,8 @@ class Index:
             raise ValueError(
                 "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --lists)"
             )
-        lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
+        with self._guard.writing():
+            lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
 
     def search(
         self,
@@ -418,7 +424,7 @@ class Index:
         """
         Q, k = self._asked(Q), check_integer(k, "k", low=1)
         with self._guard.reading():
-            query, rows = self._query(oversample, asymmetric), self._rows()
+            query, rows = self._query(oversample, asymmetric), self._rows
             found = query.nearest(Q, k, Selection.of(rows, among, exclude, len(Q)), callback or ignore)
             return found[0], rows.named(found[1])
 
@@ -446,7 +452,7 @@ class Index:
         if not isinstance(r, Real) or np.isnan(float(r)):
             raise ValueError(f"r is {r!r}; it must be a number, the limit of scores")
         with self._guard.reading():
-            query, rows = self._query(oversample, asymmetric), self._rows()
+            query, rows = self._query(oversample, asymmetric), self._rows
             found = query.within(Q, float(r), Selection.of(rows, among, exclude, len(Q)), callback or ignore)
             return *found[:2], rows.named(found[2])
 
@@ -467,7 +473,7 @@ class Index:
         """
         k = check_integer(k, "k", low=1)
         with self._guard.reading():
-            query, rows = self._query(oversample), self._rows()
+            query, rows = self._query(oversample), self._rows
             positions = rows.found(ids)
             selection = Selection.of(rows, among, exclude, len(positions))
             bits = self.metric == "hamming" and oversample is None
@@ -480,7 +486,7 @@ class Index:
         """The vectors (m, d) float32 of ids (m,): the kept vectors, else the decoded codes, which for "cosine" are of
         the normalised vectors. ValueError for an unknown id, and for bits without kept vectors."""
         with self._guard.reading():
-            return self._vectors(self._rows().found(ids))
+            return self._vectors(self._rows.found(ids))
 
     def _vectors(self, positions: np.ndarray) -> np.ndarray:
         return self.decoded(positions) if self.kept is None else self.kept.rows(positions)
@@ -489,7 +495,8 @@ class Index:
         """Decoded codes (m, d) float32 of the vectors at `positions` (m,), of normalised vectors for "cosine"."""
         if self.metric == "hamming":
             raise ValueError("bits cannot be decoded, and the index keeps no vectors; build it with keep_vectors=True")
-        return searching.decoded_rows(self._searched.scan(cast(faiss.Index, self.faiss_index)), positions)
+        with self._guard.reading():
+            return searching.decoded_rows(self._searched.scan(cast(faiss.Index, self.faiss_index)), positions)
 
     def _asked(self, Q: ArrayLike) -> np.ndarray:
         return check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features, finite=False), "Q", self.metric)
@@ -497,7 +504,8 @@ class Index:
     def candidates(self, Q: np.ndarray, k: int, *, rescored: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Scores and positions (q, k) without rescoring, of queries (q, d) float32, of norm 1 for "cosine"; `rescored`
         if kept vectors will rank them."""
-        return self._query(1.0 if rescored else None).candidates(Q, k)
+        with self._guard.reading():
+            return self._query(1.0 if rescored else None).candidates(Q, k)
 
     def _query(self, oversample: float | None = None, asymmetric: bool = False) -> Query:
         quantizer = self.quantizer if self.metric == "hamming" else None  # others stay unopened
@@ -541,18 +549,18 @@ class Index:
             return (cast(np.ndarray, self._checked(chunk)) for chunk in X.chunks(min(size, _CHUNK)))
         return (X[first : first + size] for first in range(0, len(X), size))
 
-    def _codes(self, X: np.ndarray | VectorFile, callback: Callback) -> np.ndarray:
+    def _codes(self, X: np.ndarray | VectorFile, quantizer: Quantizer | None, callback: Callback) -> np.ndarray:
         """The FAISS input for rows X (n, d): codes, or the rows themselves without a quantizer."""
         parts, done = list[np.ndarray](), 0
         for chunk in self._read(X, _CHUNK):
             done += len(chunk)
             chunk = chunk.astype(np.promote_types(chunk.dtype, np.float32), copy=False)
             chunk = normalised(chunk) if self.metric == "cosine" else chunk
-            if isinstance(self.quantizer, VectorCodes):
-                chunk = self.quantizer.faiss_codes(chunk)
-            elif isinstance(self.quantizer, BitCodes):
-                chunk = self.quantizer.encode(chunk)
-            elif self.quantizer is None:
+            if isinstance(quantizer, VectorCodes):
+                chunk = quantizer.faiss_codes(chunk)
+            elif isinstance(quantizer, BitCodes):
+                chunk = quantizer.encode(chunk)
+            elif quantizer is None:
                 chunk = np.ascontiguousarray(chunk, np.float32)
             parts.append(chunk)
             callback(done, {"total": len(X)})
@@ -579,8 +587,7 @@ class Index:
         except BaseException:
             faiss_index.cut(self.faiss_index, before)
             raise
-        self.ids, self.kept, self.norms, self._next_id = after.rows.ids, kept, norms, after.rows.next_id
-        self._known = after.rows
+        self._rows, self.kept, self.norms = after.rows, kept, norms
 
     def _norms_with(self, X: np.ndarray, norms: Norms | None, first: bool) -> Norms | None:
         """These norms of all rows when rows X (n, d) follow, the `first` ones or others."""

@@ -1,16 +1,22 @@
 """The vectors that an index keeps in addition to their codes, and candidates rescored by them."""
 
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from nearkin._check import check_choice, check_instance
+from nearkin._exact import pair_keys
 from nearkin._storage import MappedRows, write_rows
-from nearkin.index.searching import Found, best_of, compared, in_threads, normalised
+from nearkin.index.faiss_index import METRICS
+from nearkin.index.searching import Found, best_of, in_threads
 
-KEPT_TYPES = ("float32", "float16", "int8")  # of kept vectors
+KEPT_TYPES = {"float32": 0, "float16": 2, "int8": 4}  # of kept vectors, and rows of a file that hold the offsets
 _STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0
+_HALF = float(np.finfo(np.float16).max)
+_SAMPLE = 4_096  # vectors, at most, that decide the offsets
 _CHUNK = 65_536  # rows written at a time, and of a block to which others are not joined
 _QUERIES, _RESCORED = 256, 1 << 24  # queries rescored at a time, and numbers of their candidates
 
@@ -18,11 +24,20 @@ _QUERIES, _RESCORED = 256, 1 << 24  # queries rescored at a time, and numbers of
 class KeptVectors:
     """The vectors of an index, in the blocks in which they were added; a block may be a mapped file. `order` (n,): the
     numbers of the vectors that the index has, None for all. Removed vectors stay until the index is saved. All blocks
-    are float32, float16, or int8 (n, d + 4): whole steps of each vector, then the bytes of the step as float32."""
+    are float32, float16, or int8 (n, d + 4): whole steps of each vector, then the bytes of the step as float32.
 
-    def __init__(self, blocks: list[np.ndarray | MappedRows], order: np.ndarray | None = None) -> None:
+    Fewer bytes hold the vectors less their columns' `offsets` (d,) float32: medians of the first vectors, of columns
+    that lie farther from 0 than they are wide, unless these vectors are held exactly without. None before the first."""
+
+    def __init__(
+        self, blocks: list[np.ndarray | MappedRows], order: np.ndarray | None = None, offsets: np.ndarray | None = None
+    ) -> None:
         self.blocks = blocks
         self.order = order
+        self.offsets = offsets
+
+    def __deepcopy__(self, memo: object) -> "KeptVectors":
+        return self  # it never changes
 
     @classmethod
     def wanted(cls, keep_vectors: bool | str, d: int, given: DTypeLike = np.float32) -> "KeptVectors | None":
@@ -35,6 +50,14 @@ class KeptVectors:
         else:
             return None
         return cls([_narrowed(np.empty((0, d), np.float32), kind)])
+
+    def about(self, X: np.ndarray) -> "KeptVectors":
+        """These, with offsets; the first vectors X (m, d) decide these once."""
+        if self.offsets is not None or not len(X):
+            return self
+        return KeptVectors(
+            self.blocks, self.order, _offsets(X[:: -(-len(X) // _SAMPLE)].astype(np.float32), self.dtype)
+        )
 
     @property
     def dtype(self) -> np.dtype:
@@ -51,40 +74,47 @@ class KeptVectors:
 
     def check(self, X: np.ndarray) -> None:
         """ValueError for vectors that float16 cannot hold."""
-        if self.dtype == np.float16 and (largest := np.abs(X).max(initial=0)) > np.finfo(np.float16).max:
+        if self.dtype == np.float16 and (largest := np.abs(self.about(X)._less(X)).max(initial=0)) > _HALF:
             raise ValueError(
-                f"keep_vectors is 'float16', which holds numbers up to 65,504, and X has {largest:,.0f}; type "
-                "keep_vectors='float32' or 'int8' (--keep-vectors=int8)"
+                f"keep_vectors is 'float16', which holds numbers up to {_HALF:,.0f} from a column's median, and X "
+                f"has {largest:,.0f}; type keep_vectors='float32' or 'int8' (--keep-vectors=int8)"
             )
 
     def stored(self, X: np.ndarray) -> np.ndarray:
         """A copy of vectors X (m, d) in the form that is kept."""
-        return _narrowed(X, self.dtype)
+        return _narrowed(self._less(X), self.dtype)
+
+    def _less(self, X: np.ndarray) -> np.ndarray:
+        return X if self.offsets is None or self.dtype == np.float32 else X - self.offsets
 
     def with_rows(self, X: np.ndarray) -> "KeptVectors":
         """These vectors followed by a copy of X (m, d): the caller may change X afterwards."""
         order = self.order
         if order is not None:
             order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
-        blocks, last = self.blocks if self._stored() else [], self.stored(X)
+        blocks, about = self.blocks if self._stored() else [], self.about(X)
+        last = about.stored(X)
         # joined: every search goes through all blocks
         while blocks and isinstance(before := blocks[-1], np.ndarray) and len(before) < min(_CHUNK, 2 * len(last)):
             blocks, last = blocks[:-1], np.concatenate([before, last])
-        return KeptVectors([*blocks, last], order)
+        return KeptVectors([*blocks, last], order, about.offsets)
 
     def without(self, positions: np.ndarray) -> "KeptVectors":
         return self.take(np.delete(np.arange(len(self)), positions))
 
     def take(self, positions: np.ndarray) -> "KeptVectors":
         """The vectors at positions (m,), not copied."""
-        return KeptVectors(self.blocks, positions if self.order is None else self.order[positions])
+        return KeptVectors(self.blocks, positions if self.order is None else self.order[positions], self.offsets)
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """Vectors (..., d) float32 at positions of any shape; reads each block once."""
         rows = self._raw(positions.ravel())
         if self.dtype == np.int8:
             rows = rows[:, :-_STEP] * np.ascontiguousarray(rows[:, -_STEP:]).view("<f4")
-        return rows.astype(np.float32, copy=False).reshape(*positions.shape, rows.shape[1])
+        rows = rows.astype(np.float32, copy=False)
+        if self.dtype != np.float32 and self.offsets is not None:
+            rows += self.offsets
+        return rows.reshape(*positions.shape, rows.shape[1])
 
     def _raw(self, flat: np.ndarray) -> np.ndarray:
         """Rows at positions (m,) in the form that is kept."""
@@ -112,7 +142,14 @@ class KeptVectors:
     def save(self, path: Path) -> None:
         """Write one .npy file."""
         numbers = (np.arange(first, min(first + _CHUNK, len(self))) for first in range(0, len(self), _CHUNK))
-        write_rows(path, map(self._raw, numbers), (len(self), self.blocks[0].shape[1]), self.dtype)
+        self.write(path, map(self._raw, numbers), len(self))
+
+    def write(self, path: Path, parts: Iterable[np.ndarray], n_rows: int) -> None:
+        """Write vectors, `stored` in parts, and as many bytes as `KEPT_TYPES` rows have with the offsets."""
+        last = np.zeros((KEPT_TYPES[self.dtype.name], self.blocks[0].shape[1]), self.dtype)
+        if len(last) and self.offsets is not None:
+            last.view(np.uint8).ravel()[: self.offsets.nbytes] = self.offsets.view(np.uint8)
+        write_rows(path, chain(parts, [last]), (n_rows + len(last), last.shape[1]), self.dtype)
 
     def _stored(self) -> int:
         return sum(map(len, self.blocks))
@@ -121,13 +158,25 @@ class KeptVectors:
     def load(cls, path: Path, n_rows: int, d: int) -> "KeptVectors":
         """Map the file; ValueError unless it holds vectors (n_rows, d)."""
         rows = MappedRows(path)
-        width = d + _STEP * (rows.dtype == np.int8)
-        if rows.dtype.name not in KEPT_TYPES or rows.shape != (n_rows, width):
+        width, more = d + _STEP * (rows.dtype == np.int8), KEPT_TYPES.get(rows.dtype.name, -1)
+        if rows.shape != (n_rows + more, width):
             raise ValueError(
                 f"{path} has {rows.dtype} vectors of shape {rows.shape}, the index needs float32 {(n_rows, d)}; "
                 "the folder is damaged, or the file is of another index"
             )
-        return cls([rows])
+        offsets: np.ndarray = np.frombuffer(rows.cut(n_rows).tobytes(), "<f4", d if more else 0)
+        return cls([rows], offsets=offsets if more and n_rows else None)
+
+
+def _offsets(X: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The medians (d,) of the columns of X (n, d) that lie farther from 0 than their quartiles lie apart, else 0."""
+    with np.errstate(over="ignore"):
+        exact = (np.abs(X) <= _MOST) & (np.rint(X) == X) if dtype == np.int8 else X.astype(dtype) == X
+    if exact.all():
+        return np.zeros(X.shape[1:], np.float32)
+    low, middle, high = np.sort(X, axis=0)[(len(X) - 1) * np.arange(1, 4) // 4]
+    offsets: np.ndarray = np.where(np.abs(middle) > high - low, middle, np.float32(0))
+    return offsets
 
 
 def _narrowed(X: np.ndarray, dtype: DTypeLike) -> np.ndarray:
@@ -141,25 +190,24 @@ def _narrowed(X: np.ndarray, dtype: DTypeLike) -> np.ndarray:
 
 
 def rescore(Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, metric: str) -> Found:
-    """The best k of each query's candidates (n, c) by exact scores: (scores (n, k), positions (n, k)). By "cosine" Q is
-    normalised already. Candidates of -1 sort last; equal scores keep the order of the codes."""
-    scores = np.empty(candidates.shape, np.float32)
+    """The best k of each query's candidates (n, c) by exact scores, formed in float64: (scores (n, k), positions (n,
+    k)). Candidates of -1 sort last; equal scores keep the order of the codes."""
+    keys = np.empty(candidates.shape)
     step = max(1, min(_QUERIES, _RESCORED // max(1, candidates.shape[1] * Q.shape[1])))
     for first in range(0, len(Q), step):
         some = slice(first, first + step)
-        numbers = np.maximum(candidates[some], 0)
-        if metric == "cosine":
-            rows, numbers = normalised(kept.rows(numbers.ravel())), np.arange(numbers.size).reshape(numbers.shape)
+        rows, numbers = kept.lying(np.maximum(candidates[some], 0))
+        if rows.dtype == np.float32:
+            keys[some] = pair_keys(rows, Q[some], numbers, np.arange(len(numbers)), metric)
         else:
-            rows, numbers = kept.lying(numbers)
-        measure = compared if rows.dtype == np.float32 else _compared
-        scores[some] = measure(Q[some], rows, numbers, metric == "l2")
-    return best_of(scores, candidates, k, metric == "l2")
+            keys[some] = _keys(Q[some], rows, numbers, kept.offsets, metric)
+    keys, positions = best_of(keys, candidates, k, True)
+    return (keys if metric == "l2" else -keys).astype(np.float32), positions
 
 
-def _compared(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, by_distance: bool) -> np.ndarray:
-    """`compared` for rows of float16 or int8, which are not copied."""
-    from nearkin.index.compiled import kept_scores  # numba: other searches need none
+def _keys(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, offsets: np.ndarray | None, metric: str) -> np.ndarray:
+    """`pair_keys` of rows of float16 or int8, which are not copied."""
+    from nearkin.index.compiled import kept_keys  # numba: other searches need none
 
     steps, floats = np.empty(0, np.float32), np.empty(0, np.float32)
     if rows.dtype == np.int8:
@@ -168,6 +216,10 @@ def _compared(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, by_distance:
         rows, floats = rows.view(np.uint16), np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
     rows = rows.view()
     rows.flags.writeable = False  # as a mapped file's: one type is compiled
-    queries, of = np.ascontiguousarray(Q, np.float32), np.asarray(rows)
-    scores = in_threads(lambda some: kept_scores(of, steps, floats, queries[some], numbers[some], by_distance), len(Q))
-    return np.concatenate(scores)
+    queries, of = np.ascontiguousarray(Q, np.float64), np.asarray(rows)
+    middle = np.zeros(Q.shape[1]) if offsets is None else offsets.astype(np.float64)
+
+    def keys(some: np.ndarray) -> np.ndarray:
+        return kept_keys(of, steps, floats, middle, queries[some], numbers[some], METRICS.index(metric))
+
+    return np.concatenate(in_threads(keys, len(Q)))

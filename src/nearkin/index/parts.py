@@ -4,11 +4,12 @@ scikit-learn is loaded where a quantizer is fitted: an index that is loaded and 
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import faiss
 import numpy as np
@@ -38,12 +39,14 @@ from nearkin.index.faiss_index import (
     read_faiss,
     renumber,
     same_codes,
+    unpacked,
     write_faiss,
 )
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
 
+Made = TypeVar("Made")
 KINDS = {  # kind in config.json -> the class, or the reader of several classes
     "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
     "axis quantizer": ("nearkin.quantization.axis", "AxisQuantizer"),
@@ -177,19 +180,22 @@ class Parts:
         return int(code) + (0 if self.norms is None else self.norms.n_bytes)
 
 
+def restored(made: Callable[..., Made], content: dict[str, Any]) -> Made:
+    """The index of a content whose FAISS index is `packed`."""
+    content["faiss_index"] = unpacked(*content["faiss_index"])
+    return made(**content)
+
+
 def write_parts(parts: Parts, path: StrPath, overwrite: bool) -> None:
     """Write the folder of an index, whole or not at all."""
     config: Record = {"metric": parts.metric, "n_features": parts.d, "n_rows": int(parts.faiss_index.ntotal)}
     config |= {} if parts.next_id is None else {"next_id": parts.next_id}
     with saving_folder(path, "index", config, overwrite) as folder:
         write_faiss(with_integer_ids(parts.faiss_index, parts.ids), folder / "index.faiss")
-        ids = {} if parts.ids is None else pack_ids("row", parts.ids)
-        norms = (
-            {}
-            if parts.norms is None
-            else dict(zip(NORMS, (parts.norms.codes, parts.norms.levels, parts.norms.centre), strict=True))
-        )
-        write_arrays(folder / "arrays.safetensors", ids | norms)
+        arrays = {} if parts.ids is None else pack_ids("row", parts.ids)
+        if (norms := parts.norms) is not None:
+            arrays |= dict(zip(NORMS, (norms.codes, norms.levels, norms.centre), strict=True))
+        write_arrays(folder / "arrays.safetensors", arrays)
         if parts.quantizer is not None:
             own = parts.quantizer
             (own.open() if isinstance(own, SavedQuantizer) else own).save(folder / "quantizer")
@@ -234,17 +240,9 @@ def read_parts(path: Path) -> Parts:
     except (KeyError, IndexError, TypeError, ValueError) as error:
         text = f"{path / 'arrays.safetensors'} lacks the ids of the vectors or their norms ({error}); it is damaged"
         raise ValueError(text) from error
-    found = read_faiss(path / "index.faiss", ids, binary=metric == "hamming")
-    mapped = isinstance(found, faiss.IndexIDMap | faiss.IndexBinaryIDMap)
-    inner = found
-    if isinstance(found, faiss.IndexBinaryIDMap):  # copies: an owner changed from Python crashes at a later collection
-        inner = faiss.clone_binary_index(faiss.downcast_IndexBinary(found.index))
-    elif isinstance(found, faiss.IndexIDMap):
-        inner = faiss.clone_index(faiss.downcast_index(found.index))
+    inner = read_faiss(path / "index.faiss", ids, binary=metric == "hamming")
     if inner.ntotal != n_rows:
         raise ValueError(f"{path} holds {counted(inner.ntotal, 'vector')}, config.json lists {n_rows}; it is damaged")
-    if mapped and (ids is None or not np.array_equal(faiss.vector_to_array(found.id_map), ids)):
-        raise ValueError(f"{path} has other ids in index.faiss than in arrays.safetensors; it is damaged")
     quantizer = read_quantizer(path / "quantizer") if (path / "quantizer").exists() else None
     _check_together(path, inner, d, metric, quantizer)
     file = path / "vectors.npy"

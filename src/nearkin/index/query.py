@@ -9,7 +9,8 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_real
-from nearkin._faiss import FaissIndex
+from nearkin._exact import nearest, nearest_of_parts
+from nearkin._faiss import FaissIndex, byte_codes
 from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, ignore
 from nearkin.index import faiss_index, searching
 from nearkin.index.kept_vectors import KeptVectors, rescore
@@ -19,6 +20,7 @@ from nearkin.linalg.norms import Norms
 
 _QUERIES = 4_096  # answered at a time
 _ANSWERS = 1 << 22  # sought at a time
+_NUMBERS = 1 << 20  # of allowed vectors copied at a time
 _DEPTH, _DEEPER = 64, 4  # answers first sought within a radius, and the factor where these are not all
 
 
@@ -121,7 +123,10 @@ class Query:
         (q, bytes) uint8; of the vectors at sorted positions `allowed` (m,) or of all."""
         if self.metric != "hamming":
             index, rescored = cast(faiss.Index, self.faiss_index), self.oversample is not None
-            return searching.nearest(self.searched.scan(index), Q, k, self.norms, allowed, rescored=rescored)
+            scan = self.searched.scan(index)
+            if isinstance(scan.inner, faiss.IndexFlat):
+                return self._exact(scan, Q, k, allowed)
+            return searching.nearest(scan, Q, k, self.norms, allowed, rescored=rescored)
         codes, index = faiss_index.flat_codes(self.faiss_index), self.faiss_index
         if allowed is not None:  # the allowed codes alone, filled up to k places
             codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)
@@ -132,8 +137,21 @@ class Query:
         else:
             asked = Q if Q.dtype == np.uint8 else cast(BitCodes, self.quantizer).encode(Q)
             scores, numbers = index.search(asked, found)
+        return self._filled(scores, numbers if allowed is None else allowed[numbers], k)
+
+    def _exact(self, scan: searching.Scan, Q: np.ndarray, k: int, allowed: np.ndarray | None) -> Found:
+        """`candidates` of an exact index."""
+        rows, step = byte_codes(scan.inner).view(np.float32), max(1, _NUMBERS // scan.inner.d)
         if allowed is None:
-            return scores, numbers
-        places = (0, 0), (0, k - found)
+            longest = scan.longest if self.metric == "ip" else None
+            scores, positions = nearest(rows, Q, k, self.metric, longest)
+        else:
+            parts = (allowed[first : first + step] for first in range(0, len(allowed), step))
+            scores, positions = nearest_of_parts(((some, rows[some]) for some in parts), Q, k, self.metric)
+        return self._filled(scores.astype(np.float32), positions, k)
+
+    def _filled(self, scores: np.ndarray, positions: np.ndarray, k: int) -> Found:
+        """Scores and positions (q, k), the last places without an answer."""
+        places = (0, 0), (0, k - scores.shape[1])
         scores = np.pad(scores, places, constant_values=self._missing(scores))
-        return scores, np.pad(allowed[numbers], places, constant_values=-1)
+        return scores, np.pad(positions, places, constant_values=-1)

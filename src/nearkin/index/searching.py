@@ -29,6 +29,7 @@ from typing import Any, TypeAlias, TypeVar
 import faiss
 import numpy as np
 
+from nearkin._exact import nearest_lists
 from nearkin._faiss import BlockIndex, bias, block_codes, byte_codes, innermost
 from nearkin._fields import Extra
 from nearkin._types import ArrayLike
@@ -127,6 +128,12 @@ class Scan:
             return None
         shift, used = bias(self.index), np.asarray(self.matrix.any(axis=0))
         return (shift, used) if shift.any() or not used.all() else None
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest norm of the vectors of an exact index."""
+        rows = byte_codes(self.inner).view(np.float32)
+        return float(np.einsum("nd,nd->n", rows, rows).max(initial=0)) ** 0.5
 
     def real(self, rows: np.ndarray) -> np.ndarray:
         """Decoded vectors (n, d') behind the rotation, without the bias there and the columns that no query has."""
@@ -348,13 +355,13 @@ def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
     if scan.without_norm:
         return scan.tables.search(Q, k)
     if not scan.blocks:
-        return inner.search(Q, k)
+        return _by_faiss(inner, Q, k)
     # FAISS has a table for each list that a query visits: many megabytes would be new memory in every call
     step = max(32, _LISTS_TABLES // (16 * inner.M * inner.nprobe)) if scan.lists else len(Q)
     if len(Q) <= step:
-        scores, positions = inner.search(Q, k)
+        scores, positions = _by_faiss(inner, Q, k)
     else:
-        found = [inner.search(Q[first : first + step], k) for first in range(0, len(Q), step)]
+        found = [_by_faiss(inner, Q[first : first + step], k) for first in range(0, len(Q), step)]
         scores, positions = (np.concatenate(part) for part in zip(*found, strict=True))
     if scan.sums and scan.by_distance:  # FAISS leaves out the term that is the same for all rows
         scores = np.maximum(scores + np.einsum("qd,qd->q", Q, Q)[:, None], 0)
@@ -363,6 +370,23 @@ def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
         if failed.any():
             scores[failed], positions[failed] = _decoding(scan, Q[failed], k, _visited(scan, Q[failed]))
     return scores, positions
+
+
+def _by_faiss(inner: faiss.Index, Q: np.ndarray, k: int) -> Found:
+    """FAISS's search, in the lists that are nearest exactly."""
+    if not isinstance(inner, faiss.IndexIVF):
+        return inner.search(Q, k)
+    return _in_lists_of(inner, Q, k, *nearest_lists(inner, Q, inner.nprobe))
+
+
+def _in_lists_of(
+    inner: faiss.IndexIVF, Q: np.ndarray, k: int, near: np.ndarray, lists: np.ndarray, **how: Any
+) -> Found:
+    """FAISS's search in these lists (q, p), at these distances."""
+    best, some = faiss.ResultHeap(len(Q), k), faiss.SearchParametersIVF(nprobe=lists.shape[1], **how)
+    asked, given, away, scores, ids = map(faiss.swig_ptr, (Q, lists, near, best.D, best.I))
+    inner.search_preassigned_c(len(Q), asked, k, given, away, scores, ids, False, some)
+    return best.D, best.I
 
 
 def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray) -> Found:
@@ -377,7 +401,7 @@ def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray) -> Found:
     counts = np.bincount(scan.places[allowed, 0], minlength=inner.nlist + 1)  # of list -1, for none, 0
     probed = min(inner.nlist, -(-wanted * inner.nlist // len(allowed)))
     while True:
-        distances, lists = inner.quantizer.search(Q, probed)
+        distances, lists = nearest_lists(inner, Q, probed)
         before = np.cumsum(counts[lists], axis=1) - counts[lists]
         if probed == inner.nlist or (before[:, -1] >= wanted).all():
             break
@@ -385,11 +409,9 @@ def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray) -> Found:
     lists[(before >= wanted) | (counts[lists] == 0)] = -1
     if not scan.products:
         return _decoding(scan, Q, k, ((some, ids[mask[ids]]) for some, ids in _in_lists(inner, lists)))
-    bitmap, best = np.packbits(mask, bitorder="little"), faiss.ResultHeap(len(Q), k)
-    some = faiss.SearchParametersIVF(sel=faiss.IDSelectorBitmap(inner.ntotal, faiss.swig_ptr(bitmap)), nprobe=probed)
-    asked, given, near, scores, ids = map(faiss.swig_ptr, (Q, lists, distances, best.D, best.I))
-    inner.search_preassigned_c(len(Q), asked, k, given, near, scores, ids, False, some)
-    return best.D, best.I
+    bitmap = np.packbits(mask, bitorder="little")
+    selector = faiss.IDSelectorBitmap(inner.ntotal, faiss.swig_ptr(bitmap))
+    return _in_lists_of(inner, Q, k, distances, lists, sel=selector)
 
 
 def _failed(scan: Scan, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
@@ -427,7 +449,7 @@ def _decoding(scan: Scan, Q: np.ndarray, k: int, parts: Iterable[Part]) -> Found
 
 def _probed(inner: faiss.IndexIVF, Q: np.ndarray) -> np.ndarray:
     """Numbers (q, n_probe) of the lists that queries (q, d') visit."""
-    return inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1]
+    return nearest_lists(inner, Q, inner.nprobe)[1]
 
 
 def _visited(scan: Scan, Q: np.ndarray) -> Iterable[Part]:

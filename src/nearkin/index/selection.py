@@ -9,10 +9,11 @@ from typing import Self, TypeAlias, cast
 
 import numpy as np
 
+from nearkin._check import as_array
 from nearkin._fields import counted
 from nearkin._pairs import unordered
 from nearkin._types import ArrayLike
-from nearkin.index.identifiers import RowIds, check_ids
+from nearkin.index.identifiers import RowIds
 from nearkin.index.searching import Found
 
 Rows: TypeAlias = ArrayLike | Sequence[ArrayLike] | None
@@ -141,14 +142,9 @@ def _sets(rows: RowIds, given: Rows, q: int, name: str) -> list[np.ndarray]:
 def _positions(rows: RowIds, given: ArrayLike, name: str) -> np.ndarray:
     """Sorted positions (m,) of the rows that a mask (n,) or ids name; ValueError for an unknown id."""
     given = unordered(given)
-    values = np.asarray(given)
+    values = as_array(given, name)
     if values.dtype.kind != "b":
-        ids = np.unique(check_ids(given)) if values.size else values
-        if len(ids) < 3 <= values.size == rows.n and set(ids.tolist()) <= {0, 1}:
-            raise ValueError(
-                f"{name} holds 0 and 1, once a vector: ids, or a mask? Pass {name}.astype(bool) or unique ids"
-            )
-        return np.sort(rows.known(ids, f"{name} has ids: "))
+        return np.sort(rows.known(given, f"{name} has ids: "))
     if values.shape != (rows.n,):
         raise ValueError(f"{name} is a mask of shape {values.shape}; it must be ({rows.n},), one value a vector")
     return np.flatnonzero(values)

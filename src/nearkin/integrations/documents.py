@@ -2,30 +2,51 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from numbers import Real
 from pathlib import Path
-from typing import Self
+from typing import Self, TypedDict
+from uuid import uuid4
 
 import numpy as np
 
-from nearkin._check import check_choice
+from nearkin._check import check_choice, check_integer, check_vectors
+from nearkin._estimators import SavedEstimator
 from nearkin._faiss import answered
 from nearkin._fields import StrPath
 from nearkin._guard import Guard
+from nearkin._json import parsed_json
 from nearkin._storage import one_version, open_file, read_config, saving_folder
 from nearkin._types import ArrayLike, Record
-from nearkin.contracts import Quantizer
+from nearkin.contracts import Quantizer, VectorCodes
 from nearkin.index import Index
+from nearkin.index.parts import KINDS
 
 KIND, METRICS = "documents", ("cosine", "ip", "l2")
+FIRST, ENOUGH = 1_000, 10_000  # vectors that train a quantizer; FAISS asks for 39 a centroid, and a byte has 256
+_NEVER = sys.maxsize
 _FILE, _INDEX = "documents.jsonl", "index"
+_SAVED = ("quantizer", "metric", "keep_vectors", "oversample", "_due")
+
+
+class Rescoring(TypedDict, total=False):
+    """Arguments of `Documents` and of every store."""
+
+    keep_vectors: bool | str
+    oversample: float | None
 
 
 def listed(ids: Iterable[object]) -> list[str]:
-    """Ids as a list of text; TypeError for a single one, whose letters would be ids."""
+    """Ids as a list of text, new ones for None. TypeError for a single one, whose letters would be ids; ValueError for
+    -1, which marks a missing value."""
     if isinstance(ids, str):
         raise TypeError(f"ids is {ids!r}; it must be a list: [{ids!r}]")
-    return [str(name) for name in ids]
+    if -1 in (ids := list(ids)):
+        raise ValueError("ids hold -1, which marks a missing value; give each document its id")
+    return [str(uuid4() if name is None else name) for name in ids]
 
 
 def _line(record: Record) -> str:
@@ -35,39 +56,84 @@ def _line(record: Record) -> str:
         raise TypeError(f"document {record['id']!r} cannot be saved: {error}; use text, numbers and lists") from error
 
 
+@dataclass(eq=False, repr=False)
 class Documents:
-    """Records under string ids, some with a vector. `quantizer` as in `Index.build`, which the first vectors make; one
-    that is not fitted learns from these. Threads may share them: `guard` is that of an index."""
+    """Records under string ids, some with a vector, for searches by `metric`.
 
-    def __init__(self, quantizer: Quantizer | int | None = None, metric: str = "cosine") -> None:
-        self.quantizer: Quantizer | int | None = quantizer
-        self.metric: str = check_choice(metric, "metric", METRICS)
-        self.index: Index | None = None
-        self.records: dict[str, Record] = {}
-        self.guard = Guard()
-        self._folder: str | None = None
+    quantizer: None for exact search; bytes a vector, or a quantizer, as in `Index.build`. One that is not fitted is
+        trained when 1,000 vectors are there; until then a search is exact. It is trained again at 10,000 vectors, which
+        the index keeps until then, and with `keep_vectors` at 100,000 and each further power of ten.
+    keep_vectors, oversample: rescoring, as in `Index.build` and `Index.search`.
+
+    Threads may share them: `guard` is that of an index.
+    """
+
+    quantizer: Quantizer | int | None = None
+    metric: str = "cosine"
+    keep_vectors: bool | str = False
+    oversample: float | None = None
+    index: Index | None = field(default=None, init=False)
+    records: dict[str, Record] = field(default_factory=dict, init=False)
+    guard: Guard = field(default_factory=Guard, init=False)
+    _folder: str | None = field(default=None, init=False)
+    _due: int = field(default=_NEVER, init=False)  # vectors that train the quantizer next
+
+    def __post_init__(self) -> None:
+        self.index, self._due = None, _NEVER
+        check_choice(self.metric, "metric", METRICS)
+        if self.oversample is not None and not self.keep_vectors:
+            raise ValueError(f"oversample is {self.oversample}; it ranks by kept vectors: give keep_vectors=True too")
+        if isinstance(self.quantizer, VectorCodes):
+            d = self.quantizer.n_features_in_
+            self.index = Index.empty(d, self.quantizer, self.metric, keep_vectors=self.keep_vectors)
+        elif isinstance(self.quantizer, Real):
+            self._due, self.quantizer = FIRST, check_integer(self.quantizer, "quantizer", low=1)
+        elif isinstance(self.quantizer, SavedEstimator) and self.quantizer.KIND != "hasher":
+            self._due = FIRST
+        elif self.quantizer is not None:
+            raise TypeError(
+                f"quantizer is {self.quantizer!r}; give bytes a vector, or for example nk.ProductQuantizer(8)"
+            )
 
     def put(self, ids: Sequence[str], records: Sequence[Record], vectors: Sequence[ArrayLike | None]) -> None:
         """Add records under ids, or replace them, with their vectors or None. ValueError for an id given twice."""
         if len(set(ids)) < len(ids):
             raise ValueError("ids hold an id twice; give each document its own")
-        known = [i for i, vector in enumerate(vectors) if vector is not None]
-        names = [ids[i] for i in known]
-        X = np.array([vectors[i] for i in known], np.float32)
+        some = [i for i, vector in enumerate(vectors) if vector is not None]
         with self.guard.writing():
-            if self.index is None and names:
-                self.index = Index.build(X, self.quantizer, names, self.metric)
-            elif self.index is not None:
-                self.index.upsert(X, names)
-                self.index.remove([ids[i] for i, vector in enumerate(vectors) if vector is None], missing="ignore")
+            if some or self.index is not None:
+                self._put(ids, [ids[i] for i in some], np.array([vectors[i] for i in some], np.float32))
             self.records |= dict(zip(ids, records, strict=True))
+
+    def _put(self, ids: Sequence[str], names: list[str], X: np.ndarray) -> None:
+        """Put vectors X (m, d) of `names` into the index, and take out those of the other `ids`. The first vectors make
+        the index, and those that train its quantizer make it again."""
+        index = self.index
+        others = np.empty(0, np.str_) if index is None else index.row_ids
+        if len(others) + len(names) >= self._due:
+            others = others[~np.isin(others, ids)]
+        n = len(others) + len(names)
+        if index is not None and n < self._due:
+            index.upsert(X, names)
+            index.remove(list(set(ids) - set(names)), missing="ignore")
+            return
+        if index is not None and len(others):
+            X = np.concatenate([index.vectors(others), check_vectors(X, n_features=index.n_features)])
+        trains = n >= self._due
+        kept = trains and (self.keep_vectors or n < ENOUGH)
+        quantizer, names = self.quantizer if trains else None, [*others.tolist(), *names]
+        self.index = Index.build(X, quantizer, names, self.metric, keep_vectors=kept)
+        if trains:
+            self._due = 10 ** len(str(n)) if kept else _NEVER
 
     def remove(self, ids: Iterable[object]) -> None:
         """Take out the records of ids; unknown ones are passed over. TypeError for a single id."""
         names = listed(ids)
         with self.guard.writing():
             if self.index is not None:
-                self.index.remove(list(dict.fromkeys(names)), missing="ignore")
+                self.index.remove(list(set(names)), missing="ignore")
+                if not len(self.index):
+                    self.__post_init__()  # what comes next trains the quantizer
             for name in names:
                 self.records.pop(name, None)
 
@@ -81,14 +147,18 @@ class Documents:
         among = None if keep is None else [name for name in self.index.row_ids.tolist() if keep(name)]
         if among == []:
             return [], []
-        scores, ids = self.index.search(np.asarray(vector, np.float32)[None], k, among=among)
+        oversample = None if self.index.kept is None else self.oversample
+        scores, ids = self.index.search(np.asarray(vector, np.float32)[None], k, among=among, oversample=oversample)
         found = answered(scores)
         return ids[found].tolist(), scores[found].tolist()
 
     def save(self, path: StrPath, library: str, overwrite: bool = False) -> None:
         """Write a folder: the documents of that library as lines of JSON, and the index as `nk.Index.load` reads it. It
         appears whole or not at all; TypeError for a record that JSON cannot hold."""
-        place, config = os.path.realpath(path), {"library": library, "metric": self.metric}
+        place, config = os.path.realpath(path), {"library": library, **{name: vars(self)[name] for name in _SAVED}}
+        if isinstance(quantizer := self.quantizer, SavedEstimator):  # a fitted one is in the index
+            fitted = isinstance(quantizer, VectorCodes)
+            config["quantizer"] = None if fitted else [quantizer.KIND, quantizer.get_params(deep=False)]
         with self.guard.reading(), saving_folder(path, KIND, config, overwrite or place == self._folder) as folder:
             lines = (_line({"id": name, **record}) for name, record in self.records.items())
             (folder / _FILE).write_text("".join(lines), encoding="utf-8")
@@ -107,12 +177,16 @@ class Documents:
     def _read(cls, path: Path, library: str) -> Self:
         config = read_config(path, KIND)
         check_choice(config["library"], f"library in {path / 'config.json'}", (library,))
-        found = cls(metric=config["metric"])
+        if isinstance(quantizer := config["quantizer"], list):
+            module, name = KINDS[quantizer[0]]
+            quantizer = getattr(import_module(module), name)(**quantizer[1])
+        found = cls(quantizer, config["metric"], config["keep_vectors"], config["oversample"])
         with open_file(path / _FILE) as file:
-            lines = [json.loads(line) for line in file.read().decode("utf-8").split("\n") if line]
+            lines = [parsed_json(line) for line in file.read().split(b"\n") if line]
         found.records = {line.pop("id"): line for line in lines}
         if (path / _INDEX).is_dir():
             found.index = Index.load(path / _INDEX)
+            found.quantizer, found._due = quantizer or found.index.quantizer, config["_due"]
             if not set(found.index.row_ids.tolist()) <= set(found.records):
                 raise ValueError(f"{path} has vectors without a document; it is damaged or mixed from two")
         return found

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Self
 
-from nearkin._fields import StrPath, counted
+from nearkin._fields import Extra, StrPath, counted
 from nearkin._types import Record
 from nearkin.integrations.documents import Documents
 
@@ -20,15 +20,23 @@ Filters = Record | None
 
 
 class HaystackStore:
-    """Documents, with or without embedding. `n_bytes` a row, None for exact search; codes are learned from the first
-    documents. Documents come back without their embeddings.
+    """Documents, with or without embedding; they come back without.
 
-    `path`: the folder of an earlier `save`, whose documents it has. `store.documents.index` is the index.
+    path: the folder of an earlier `save`, whose documents and settings it has.
+    settings: `quantizer` (also `n_bytes`, a number of bytes), `metric`, `keep_vectors` and `oversample`, see
+        `Documents`; none with `path`.
+
+    `store.documents.index` is the index.
     """
 
-    def __init__(self, n_bytes: int | None = None, metric: str = "cosine", path: StrPath | None = None) -> None:
-        self._given = {"n_bytes": n_bytes, "metric": metric, "path": None if path is None else str(path)}
-        self.documents: Documents = Documents(n_bytes, metric) if path is None else Documents.load(path, "haystack")
+    def __init__(self, *, path: StrPath | None = None, **settings: Extra) -> None:
+        if "n_bytes" in settings:
+            settings = dict(quantizer=settings.pop("n_bytes"), **settings)
+        if path is None:
+            self.documents, self._given = Documents(**settings), settings
+        else:
+            self.documents = Documents.load(path, "haystack", **settings)  # which takes none
+            self._given = {"path": str(path)}
 
     def to_dict(self) -> Record:
         return default_to_dict(self, **self._given)
@@ -69,17 +77,23 @@ class HaystackStore:
         self.documents.remove(list(self.documents.records))
 
     def delete_by_filter(self, filters: Record) -> int:
-        """Remove the documents that match, and return their number."""
-        names = self._accepted(filters)
-        self.documents.remove(names)
+        """Remove the documents that match, and return their number. ValueError without filters."""
+        with self.documents.guard.writing():
+            self.documents.remove(names := self._chosen(filters))
         return len(names)
 
     def update_by_filter(self, filters: Record, meta: Record) -> int:
-        """Set these metadata of the documents that match, and return their number."""
-        names = self._accepted(filters)
-        for name in names:
-            self.documents.records[name] = (record := self.documents.records[name]) | {"meta": record["meta"] | meta}
+        """Set these metadata of the documents that match, and return their number. ValueError without filters."""
+        with self.documents.guard.writing():
+            for name in (names := self._chosen(filters)):
+                record = self.documents.records[name]
+                self.documents.records[name] = record | {"meta": record["meta"] | meta}
         return len(names)
+
+    def _chosen(self, filters: Record) -> list[str]:
+        if not filters:
+            raise ValueError(f"filters are {filters!r}; give a filter, or call delete_all_documents")
+        return self._accepted(filters)
 
     def embedding_retrieval(
         self, query_embedding: list[float], filters: Filters = None, top_k: int = 10
@@ -117,5 +131,6 @@ class HaystackRetriever:
     def run(
         self, query_embedding: list[float], filters: Filters = None, top_k: int | None = None
     ) -> dict[str, list[Document]]:
-        found = self.document_store.embedding_retrieval(query_embedding, filters or self.filters, top_k or self.top_k)
+        k = self.top_k if top_k is None else top_k
+        found = self.document_store.embedding_retrieval(query_embedding, filters or self.filters, k)
         return {"documents": found}

@@ -1,66 +1,114 @@
 """A `VectorStore` of LangChain over an `Index`."""
 
+# pyright: reportIncompatibleMethodOverride=false
+# LangChain's methods take any argument and pass it over: here an unknown one is a TypeError.
+
 from collections.abc import Callable, Iterable, Sequence
-from typing import Self
-from uuid import uuid4
+from operator import eq, ge, gt, le, lt, ne
+from typing import Self, Unpack
 
 import numpy as np
 
-from nearkin._fields import StrPath
+from nearkin._fields import Extra, StrPath
 from nearkin._types import Record
 from nearkin.contracts import Quantizer
-from nearkin.integrations.documents import Documents, listed
+from nearkin.integrations.documents import Documents, Rescoring, listed
 
 try:
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
-    from langchain_core.vectorstores import VectorStore
+    from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
 except ModuleNotFoundError as _error:
     raise ImportError(f"LangChainStore needs langchain-core ({_error}): pip install 'nearkin[langchain]'") from _error
 
+Metadatas = list[Record] | None
+Ids = Sequence[str | None] | None
 Filter = Callable[[Document], bool] | Record | None
-"""Which documents may be answers: a function, or values that their metadata have."""
+"""Which documents may be answers: a function, or conditions on their metadata, which must all hold.
+
+`{"page": 3}` is `{"page": {"$eq": 3}}`, and `{"page": [3, 4]}` is `{"page": {"$in": [3, 4]}}`. Operators of a value are
+$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin and $exists; `{"$and": [...]}`, `{"$or": [...]}` and `{"$not": {...}}` join
+filters, or conditions on one value. As in Chroma, a document without the value fulfils $ne and $nin alone; text has no
+order among numbers.
+"""
+_OF_LISTS = ("$in", "$nin", "$and", "$or")
+_MISSING = object()
+_ORDER = {"$eq": eq, "$ne": ne, "$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+_OPERATORS: dict[str, Callable[[Extra, Extra], bool]] = _ORDER | {
+    "$in": lambda value, values: value in values,
+    "$nin": lambda value, values: value not in values,
+    "$exists": lambda value, wanted: (value is not _MISSING) == wanted,
+}
+
+
+def _passes(filter: Extra, metadata: Record, key: str | None = None) -> bool:
+    """Whether metadata pass a filter, or the operators of their value `key`. All of the filter is looked at:
+    ValueError or TypeError for what is none."""
+    if not isinstance(filter, dict) or not filter:
+        raise TypeError(f"filter has {filter!r}; it must be a dict of conditions, or a function of a document")
+    return min(_holds(name, operand, metadata, key) for name, operand in filter.items())
+
+
+def _holds(name: str, operand: Extra, metadata: Record, key: str | None) -> bool:
+    if name in _OF_LISTS and not (isinstance(operand, list) and operand):
+        raise TypeError(f"filter has {name!r} with {operand!r}; it must have a list that is not empty")
+    if name == "$not":
+        return not _passes(operand, metadata, key)
+    if name in ("$and", "$or"):
+        return (all if name == "$and" else any)([_passes(each, metadata, key) for each in operand])
+    if key is None and not str(name).startswith("$"):
+        equals = {"$in" if isinstance(operand, list) else "$eq": operand}
+        return _passes(operand if isinstance(operand, dict) else equals, metadata, name)
+    if key is None or name not in _OPERATORS or (name == "$exists" and not isinstance(operand, bool)):
+        names = ", ".join((*_OPERATORS, *_OF_LISTS, "$not"))
+        raise ValueError(f"filter has {name!r} with {operand!r}; operators are {names}, of which $exists has a bool")
+    try:
+        return bool(_OPERATORS[name](metadata.get(key, _MISSING), operand))
+    except TypeError:  # text has no order among numbers
+        return False
 
 
 class LangChainStore(VectorStore):
-    """Documents whose embeddings are compared by cosine. `quantizer` as in `Index.build`: None for exact search, bytes
-    a row, or a quantizer; one that is not fitted is trained on the first texts.
+    """Documents whose embeddings are compared by cosine.
 
-    `store.documents.index` is the index.
+    `quantizer`: None for exact search; bytes a vector, or a quantizer, which is trained when 1,000 documents are there
+    and again at 10,000. `keep_vectors`, `oversample`: rescoring, as in `Index.build` and `Index.search`.
+    `store.documents.index` is the index. An argument that a method does not know is a TypeError.
     """
 
-    def __init__(self, embedding: Embeddings, quantizer: Quantizer | int | None = None) -> None:
-        self.documents: Documents = Documents(quantizer)
+    def __init__(
+        self, embedding: Embeddings, quantizer: Quantizer | int | None = None, **rescoring: Unpack[Rescoring]
+    ) -> None:
+        self.documents: Documents = Documents(quantizer, "cosine", **rescoring)
         self._embedding = embedding
 
     @property
     def embeddings(self) -> Embeddings:
         return self._embedding
 
-    def add_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: list[Record] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **_: object,
-    ) -> list[str]:
+    def add_texts(self, texts: Iterable[str], metadatas: Metadatas = None, *, ids: Ids = None) -> list[str]:
         """Add texts, or replace those of known ids; returns their ids, new ones for None."""
         texts = list(texts)
-        for what, given in (("metadatas", metadatas), ("ids", ids)):
+        names = listed([None] * len(texts) if ids is None else ids)
+        for what, given in (("metadatas", metadatas), ("ids", names)):
             if given is not None and len(given) != len(texts):
                 raise ValueError(f"{what} has length {len(given)}, and texts {len(texts)}; give one for each text")
-        names = [str(uuid4()) if name is None else str(name) for name in ids or [None] * len(texts)]
         rows = zip(names, texts, metadatas or [{} for _ in texts], strict=True)
         fresh = [Document(id=name, page_content=text, metadata=metadata) for name, text, metadata in rows]
         records = [{"text": each.page_content, "metadata": each.metadata} for each in fresh]
         self.documents.put(names, records, self._embedding.embed_documents(texts) if texts else [])
         return names
 
-    def delete(self, ids: Sequence[str] | None = None, **_: object) -> bool:
-        """Remove the documents of these ids, all for None; unknown ids are passed over."""
-        self.documents.remove(list(self.documents.records) if ids is None else ids)
+    def delete(self, ids: Sequence[str] | None = None, *, filter: Filter = None) -> bool:
+        """Remove the documents of these ids, those that the filter accepts, or of these ids those that it accepts;
+        unknown ids are passed over. ValueError without ids and filter: `ids=list(store.documents.records)` are all."""
+        if ids is None and not filter:
+            raise ValueError("ids and filter are missing; give one, or ids=list(store.documents.records) for all")
+        with self.documents.guard.writing():
+            accepts, records = self._accepts(filter), self.documents.records
+            names = list(records) if ids is None else [name for name in listed(ids) if name in records]
+            self.documents.remove([name for name in names if accepts is None or accepts(name)])
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -71,24 +119,24 @@ class LangChainStore(VectorStore):
         return Document(id=name, page_content=record["text"], metadata=dict(record["metadata"]))
 
     def _accepts(self, filter: Filter) -> Callable[[str], bool] | None:
-        if filter is None:
+        if filter is None or filter == {}:
             return None
-        if isinstance(filter, dict):
-            wanted, records = filter.items(), self.documents.records
-            return lambda name: all(records[name]["metadata"].get(key, wanted) == value for key, value in wanted)
-        return lambda name: filter(self._document(name))
+        if callable(filter):
+            return lambda name: filter(self._document(name))
+        _passes(filter, {})
+        return lambda name: _passes(filter, self.documents.records[name]["metadata"])
 
-    def similarity_search(self, query: str, k: int = 4, *, filter: Filter = None, **_: object) -> list[Document]:
+    def similarity_search(self, query: str, k: int = 4, *, filter: Filter = None) -> list[Document]:
         return [found for found, _ in self.similarity_search_with_score(query, k, filter=filter)]
 
     def similarity_search_with_score(
-        self, query: str, k: int = 4, *, filter: Filter = None, **_: object
+        self, query: str, k: int = 4, *, filter: Filter = None
     ) -> list[tuple[Document, float]]:
         """The nearest documents, and their cosines."""
         return self._near(self._embedding.embed_query(query), k, filter)
 
     def similarity_search_by_vector(
-        self, embedding: list[float], k: int = 4, *, filter: Filter = None, **_: object
+        self, embedding: list[float], k: int = 4, *, filter: Filter = None
     ) -> list[Document]:
         return [found for found, _ in self._near(embedding, k, filter)]
 
@@ -98,20 +146,13 @@ class LangChainStore(VectorStore):
             return [(self._document(name), score) for name, score in found]
 
     def max_marginal_relevance_search(
-        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter = None, **_: object
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter = None
     ) -> list[Document]:
         vector = self._embedding.embed_query(query)
         return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, filter=filter)
 
     def max_marginal_relevance_search_by_vector(
-        self,
-        embedding: list[float],
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        *,
-        filter: Filter = None,
-        **_: object,
+        self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter = None
     ) -> list[Document]:
         """k of the `fetch_k` nearest documents that are near to the query and far from each other."""
         with self.documents.guard.reading():
@@ -123,20 +164,26 @@ class LangChainStore(VectorStore):
             return [self._document(names[i]) for i in chosen]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
-        return lambda cosine: (1 + cosine) / 2
+        return lambda cosine: min(cosine, 1.0)  # as Chroma has it; rounding may exceed 1
+
+    def as_retriever(self, **options: Extra) -> VectorStoreRetriever:
+        if unknown := sorted(set(options) - set(VectorStoreRetriever.model_fields)):
+            raise TypeError(f"as_retriever has no argument {unknown[0]!r}; type a search's as search_kwargs={{...}}")
+        return super().as_retriever(**options)
 
     @classmethod
     def from_texts(
         cls,
         texts: list[str],
         embedding: Embeddings,
-        metadatas: list[Record] | None = None,
+        metadatas: Metadatas = None,
         *,
-        ids: Sequence[str | None] | None = None,
+        ids: Ids = None,
         quantizer: Quantizer | int | None = None,
-        **_: object,
+        **rescoring: Unpack[Rescoring],
     ) -> Self:
-        store = cls(embedding, quantizer)
+        """A store of these texts; `quantizer` and the others are arguments of the class."""
+        store = cls(embedding, quantizer, **rescoring)
         store.add_texts(texts, metadatas, ids=ids)
         return store
 

@@ -1,11 +1,15 @@
 """A vector store of LlamaIndex over an `Index`."""
 
-from collections.abc import Sequence
-from typing import Self
+# pyright: reportIncompatibleMethodOverride=false
+# LlamaIndex's methods take any argument and pass it over: here an unknown one is a TypeError.
+
+from collections.abc import Callable, Sequence
+from typing import Self, Unpack
 
 from nearkin._fields import StrPath
+from nearkin._types import Record
 from nearkin.contracts import Quantizer
-from nearkin.integrations.documents import Documents, listed
+from nearkin.integrations.documents import Documents, Rescoring, listed
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
@@ -13,6 +17,7 @@ try:
     from llama_index.core.vector_stores import utils
     from llama_index.core.vector_stores.types import (
         BasePydanticVectorStore,
+        FilterCondition,
         MetadataFilters,
         VectorStoreQuery,
         VectorStoreQueryMode,
@@ -24,10 +29,24 @@ except ModuleNotFoundError as _error:
     ) from _error
 
 
-class LlamaIndexStore(BasePydanticVectorStore):
-    """Nodes, compared by cosine. `quantizer` as in `Index.build`: None for exact search, bytes a row, or a quantizer;
-    one that is not fitted learns from the first nodes. Queries of the default mode alone.
+def _passing(records: Record, filters: MetadataFilters | None) -> Callable[[str], bool]:
+    """`build_metadata_filter_fn`, of nested filters too."""
+    if filters is None or not filters.filters:
+        return lambda name: True
+    tests = [
+        _passing(records, part)
+        if isinstance(part, MetadataFilters)
+        else utils.build_metadata_filter_fn(records.__getitem__, MetadataFilters(filters=[part]))
+        for part in filters.filters
+    ]
+    joined = all if filters.condition in (None, FilterCondition.AND) else any
+    return lambda name: joined(test(name) for test in tests) != (filters.condition == FilterCondition.NOT)
 
+
+class LlamaIndexStore(BasePydanticVectorStore):
+    """Nodes, compared by cosine; queries of the default mode alone. An unknown argument of a method is a TypeError.
+
+    `quantizer`, and `keep_vectors` and `oversample` for rescoring: see `Documents`.
     `store.client` has the documents, `store.client.index` is the index.
     """
 
@@ -35,9 +54,9 @@ class LlamaIndexStore(BasePydanticVectorStore):
     is_embedding_query: bool = True
     _documents: Documents = PrivateAttr()
 
-    def __init__(self, quantizer: Quantizer | int | None = None) -> None:
+    def __init__(self, quantizer: Quantizer | int | None = None, **rescoring: Unpack[Rescoring]) -> None:
         super().__init__(stores_text=True)
-        self._documents = Documents(quantizer)
+        self._documents = Documents(quantizer, "cosine", **rescoring)
 
     @classmethod
     def class_name(cls) -> str:
@@ -47,22 +66,29 @@ class LlamaIndexStore(BasePydanticVectorStore):
     def client(self) -> Documents:
         return self._documents
 
-    def add(self, nodes: Sequence[BaseNode], **_: object) -> list[str]:
+    def add(self, nodes: Sequence[BaseNode]) -> list[str]:
         """Add nodes with their embeddings, or replace those of known ids; returns their ids."""
         ids = [node.node_id for node in nodes]
         records = [utils.node_to_metadata_dict(node, remove_text=False, flat_metadata=False) for node in nodes]
         self._documents.put(ids, records, [node.get_embedding() for node in nodes])
         return ids
 
-    def delete(self, ref_doc_id: str, **_: object) -> None:
+    def delete(self, ref_doc_id: str) -> None:
         """Remove the nodes of a document."""
-        records = list(self._documents.records.items())
-        self._documents.remove([name for name, record in records if record["ref_doc_id"] == ref_doc_id])
+        with self._documents.guard.writing():
+            records = self._documents.records.items()
+            self._documents.remove([name for name, record in records if record["ref_doc_id"] == ref_doc_id])
 
-    def delete_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: object
-    ) -> None:
-        self._documents.remove(self._accepted(node_ids, filters))
+    def delete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> None:
+        """Remove the nodes of these ids, those that pass the filters, or of these ids those that pass. ValueError
+        without ids and filters."""
+        if node_ids is None and not (filters and filters.filters):
+            raise ValueError("node_ids and filters are missing; give one, or call clear() to remove all nodes")
+        with self._documents.guard.writing():
+            self._documents.remove(self._accepted(node_ids, filters))
+
+    async def adelete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> None:
+        self.delete_nodes(node_ids, filters)
 
     def clear(self) -> None:
         self._documents.remove(list(self._documents.records))
@@ -70,7 +96,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
         return [self._node(name) for name in self._accepted(node_ids, filters)]
 
-    def query(self, query: VectorStoreQuery, **_: object) -> VectorStoreQueryResult:
+    def query(self, query: VectorStoreQuery) -> VectorStoreQueryResult:
         """The nodes nearest to the query's embedding, and their cosines."""
         if query.mode != VectorStoreQueryMode.DEFAULT or query.query_embedding is None:
             raise ValueError(f"query has the mode {query.mode}; it must be 'default', with an embedding")
@@ -87,7 +113,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
     def _accepted(self, ids: list[str] | None, filters: MetadataFilters | None) -> list[str]:
         """The known ids of those given, all for None, that pass the filters."""
         records = self._documents.records
-        accepts = utils.build_metadata_filter_fn(records.__getitem__, filters)
+        accepts = _passing(records, filters)
         return [name for name in (list(records) if ids is None else listed(ids)) if name in records and accepts(name)]
 
     def _node(self, name: str) -> BaseNode:

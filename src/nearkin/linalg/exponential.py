@@ -1,8 +1,9 @@
 """exp(A) - I for matrices near zero, where adding the identity would round away the digits that matter."""
 
-# pyright: reportConstantRedefinition=false
+# pyright: reportConstantRedefinition=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import math
+from collections.abc import Callable, Hashable, Sequence
 
 import torch
 from torch import Tensor
@@ -31,9 +32,17 @@ def expm1(A: Tensor) -> Tensor:
     D <- 2 D + D^2. The norm that chooses the degree is sqrt(||A^2||_1), at least the spectral norm of a skew matrix.
 
     Where the norm exceeds `LONG`, a Newton-Schulz step D <- D - (I + D) (D + D^T + D^T D) / 2 follows each squaring.
+    The matrices of one leading index are scaled together, and long ones apart from the others.
     """
     A2 = A @ A
-    size = float(A2.abs().sum(-1).amax()) ** 0.5
+    rows = A2.abs().sum(-1)
+    sizes: list[float] = (rows.flatten(1) if rows.ndim > 1 else rows).amax(-1).reshape(-1).sqrt().tolist()
+    short = max((size for size in sizes if size <= LONG), default=0.0)
+    keys = [short if size <= LONG else size if size < HUGE else math.inf for size in sizes]
+    return by_decision(keys, _expm1_of_size, A, A2)
+
+
+def _expm1_of_size(size: float, A: Tensor, A2: Tensor) -> Tensor:
     for degree, limit in _SERIES[A.dtype]:
         if size <= limit:
             return _series(A, A2, degree)
@@ -44,6 +53,22 @@ def expm1(A: Tensor) -> Tensor:
     degree, limit = _SERIES[A.dtype][-1]
     halvings = math.ceil(math.log2(size / limit))
     return _squared(_series(A / 2.0**halvings, A2 / 4.0**halvings, degree), halvings, long=size > LONG)
+
+
+def by_decision(keys: Sequence[Hashable], act: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    """Return act(key, *tensors), where each matrix of the batch has its own key: it moves as it would alone.
+
+    `keys` has an entry for each matrix (..., n, m) of the tensors, or for each of their leading indices. What has one
+    key is computed together, and has the shape of its part of the first tensor.
+    """
+    if len(set(keys)) == 1:
+        return act(keys[0], *tensors)
+    flat = [T if len(T) == len(keys) else T.flatten(0, -3) for T in tensors]
+    out = torch.empty_like(flat[0])
+    for key in dict.fromkeys(keys):
+        places = torch.tensor([n for n, other in enumerate(keys) if other == key], device=out.device)
+        out[places] = act(key, *(T[places] for T in flat))
+    return out.view(tensors[0].shape)
 
 
 def _squared(D: Tensor, halvings: int, *, long: bool) -> Tensor:

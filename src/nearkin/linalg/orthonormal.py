@@ -28,7 +28,10 @@ def namespace(X: Any) -> ModuleType:
 def deviation(X: Array) -> Array:
     """X^T X - I (..., k, k)."""
     gram: Any = X.mT @ X
-    return gram - namespace(X).eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+    if namespace(X) is np:
+        return gram - np.eye(gram.shape[-1], dtype=gram.dtype)
+    gram.diagonal(dim1=-2, dim2=-1).sub_(1)  # in place: a batch of small matrices takes half the time
+    return gram
 
 
 def orthogonality_error(X: Any) -> float:

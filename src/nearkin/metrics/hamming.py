@@ -198,8 +198,7 @@ def distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:
     >>> nk.metrics.distortion([[0.0, 0.0], [1.0, 1.0]], [[0.0, 1.0], [1.0, 1.0]])
     0.5
     """
-    X = check_vectors(X)
-    reconstructed = check_vectors(reconstructed, name="reconstructed")
+    X, reconstructed = check_vectors(X, exact=True), check_vectors(reconstructed, name="reconstructed", exact=True)
     if X.shape != reconstructed.shape:
         raise ValueError(f"reconstructed has shape {reconstructed.shape}; X has {X.shape}, and they must agree")
     blocks = (slice(i, i + 4096) for i in range(0, len(X), 4096))  # no second array of X's size

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-import faiss
 import numpy as np
 from scipy.special import gammaln
 
 from nearkin._check import as_array, check_choice, check_magnitude, check_vectors
+from nearkin._exact import keys_of_pairs, nearest
 from nearkin._faiss import METRIC_TYPES, answered
 from nearkin._fields import counted
 from nearkin._pairs import as_ids
@@ -54,18 +54,13 @@ class ExactNeighbours:
 
     @classmethod
     def of(cls, rows: np.ndarray, queries: np.ndarray, k: int, metric: str = "l2") -> "ExactNeighbours":
-        """The neighbours among vectors (n, d) in memory, by Euclidean distance or inner product ("ip")."""
-        rows, queries = np.ascontiguousarray(rows, np.float32), np.ascontiguousarray(queries, np.float32)
-        k = min(k, len(rows))
-        if not len(queries):
-            return cls.given(np.empty((0, k), np.int64))
-        scores, ids = faiss.knn(queries, rows, min(k + 1, len(rows)), metric=METRIC_TYPES[metric])
-        tied = ties(scores, queries, float(np.einsum("nd,nd->n", rows, rows).max()))
+        """The neighbours among vectors (n, d) in memory, by "l2", "ip", or "cosine" for those of norm 1."""
+        scores, ids = nearest(rows, queries, k + 1, metric)
 
         def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
             return exact_distances(rows[np.maximum(ids, 0)], queries[numbers], metric, ids >= 0)
 
-        return cls(ids[:, :k], tied, distances, rows.shape[1])
+        return cls(ids[:, :k], ties(scores), distances, rows.shape[1])
 
     def take(self, queries: np.ndarray) -> "ExactNeighbours":
         """Those of some queries (m,) by their numbers."""
@@ -193,17 +188,14 @@ def drawn_order(scores: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> np
     return np.take_along_axis(rows, np.lexsort((mixed, group), axis=1), axis=1)
 
 
-def ties(scores: np.ndarray, queries: np.ndarray, largest: float) -> np.ndarray:
-    """Whether (q,) queries (q, d) have equal sorted scores (q, k), up to rounding for squared norms to `largest`."""
-    gaps = np.abs(np.diff(scores, axis=1)).min(axis=1, initial=np.inf)
-    return gaps <= ROUNDING * (np.einsum("qd,qd->q", queries, queries) + largest)
+def ties(scores: np.ndarray) -> np.ndarray:
+    """Whether (q,) there are equal ones among exact sorted scores (q, k)."""
+    return (scores[:, 1:] == scores[:, :-1]).any(axis=1)
 
 
 def exact_distances(rows: np.ndarray, queries: np.ndarray, metric: str, there: np.ndarray) -> np.ndarray:
-    """Squared distances, or minus products, (m, c) float64 of (m, d) and vectors (m, c, d); inf if not `there`."""
-    X, Q = rows.astype(np.float64), queries.astype(np.float64)[:, None, :]
-    found = np.square(X - Q).sum(axis=2) if metric == "l2" else -(X * Q).sum(axis=2)
-    return np.where(there, found, np.inf)
+    """`keys_of_pairs` (m, c) of queries (m, d) and vectors (m, c, d); inf if not `there`."""
+    return np.where(there, keys_of_pairs(rows, queries[:, None], metric), np.inf)
 
 
 def knn_recall(
@@ -249,7 +241,7 @@ def knn_recall(
         )
     numbers = _row_numbers(found, len(rows)) if ids is None else _rows_of_ids(found, as_ids(ids, "ids"), len(rows))
     if metric == "cosine":
-        rows, queries, metric = unit_rows(rows), unit_rows(queries), "ip"
+        rows, queries = unit_rows(rows), unit_rows(queries)
     exact = ExactNeighbours.of(rows, queries, found.shape[1], metric)
     return float(exact.recall(numbers).mean()) if len(queries) else 0.0
 

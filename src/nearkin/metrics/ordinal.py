@@ -38,9 +38,7 @@ def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
 
 def satisfied(X: ArrayLike, comparisons: Answers) -> np.ndarray:
     """(m,) bool: whether X (n, p) satisfies each comparison, in float64; arguments as in `triplet_error`."""
-    given = _check.as_array(X, "X")  # integers of 64 bits are too fine for float32
-    points = _check.check_vectors(given.astype(np.float64) if given.dtype.kind in "iu" else X, finite=False)
-    points = points.astype(np.float64, copy=False)
+    points = _check.check_vectors(X, finite=False, exact=True).astype(np.float64, copy=False)
     names = comparisons.objects if isinstance(comparisons, Comparisons) else np.arange(0)
     if len(names) != len(points) and not np.array_equal(names, np.arange(len(names))):
         raise ValueError(

@@ -14,19 +14,19 @@ import faiss
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._check import as_array, check_instance, check_integer, check_vectors
+from nearkin._check import as_array, check_instance, check_integer, check_vectors, each_once
+from nearkin._exact import nearest
 from nearkin._types import ArrayLike
-from nearkin.metrics.neighbours import ROUNDING, distinct
-from nearkin.metrics.retrieval import as_lists, best_gain, discounted_gain, reciprocal_rank, relevance, tie_groups
+from nearkin.metrics.neighbours import distinct
+from nearkin.metrics.retrieval import as_lists, best_gain, discounted_gain, reciprocal_rank, tie_groups
 from nearkin.records import Interactions
 
 BLOCK = 4096  # queries that are searched together: FAISS takes half as long a query as with 1,024
-_PRODUCTS = 20  # the bound of FAISS before 1.15
 MANY = 1024  # with this many queries codes are decoded once: matrix products are then faster than distance tables
 LARGEST = 1 << 28  # numbers of decoded vectors that are held: 1 GiB
 METRICS = ("recall", "precision", "ndcg", "mrr")
 _EQUAL = 1e-12  # rounding error of a product in float64, in units of the vectors' lengths
-_BLOCK = 1 << 24  # numbers of the products that are computed at once for rows with equal scores
+_BLOCK = 1 << 23  # numbers of the products in float64 that are computed at once
 
 
 def recommend(
@@ -68,46 +68,45 @@ def recommend(
     (array([[1.]]), array([[0]]))
     """
     k = check_integer(k, "k", low=1)
-    index, left, numbered = _searched(left, right, candidates)
-    n = index.ntotal if candidates is None else len(np.asarray(right))
-    rows = _rows(users, len(left), "users")
-    many = len(rows) >= MANY  # of all rows: blocks must not change the rounding
-    if isinstance(right, faiss.Index) and many:
-        index = _decoded(index)
-    pairs = None if seen is None else _structure(seen, (len(left), n), "seen")
-    scores = np.full((len(rows), k), -np.inf, dtype=left.dtype)
-    numbers = np.full((len(rows), k), -1, dtype=np.int64)
+    if isinstance(right, faiss.Index):
+        if candidates is not None:
+            raise ValueError("candidates works with right as vectors (n, d); an index is searched as a whole")
+        if right.metric_type != faiss.METRIC_INNER_PRODUCT:
+            raise ValueError("right is an index that does not rank by inner product; build it with metric='ip'")
+        left, n = check_vectors(left, name="left", n_features=right.d), right.ntotal
+    else:
+        left, right = _two(left, right)
+        n = len(right)
+    rows, (allowed, pairs) = _rows(users, len(left), "users"), _seen(seen, candidates, (len(left), n))
+    if isinstance(right, faiss.Index) and len(rows) >= MANY:
+        right = _decoded(right)
+    scores, numbers = _search(left, right if isinstance(right, faiss.Index) else right[allowed], rows, k, pairs)
+    return scores.astype(left.dtype, copy=False), np.where(numbers < 0, -1, allowed[numbers])
+
+
+def _search(
+    left: np.ndarray, right: np.ndarray | faiss.Index, rows: np.ndarray, k: int, pairs: sp.csr_matrix | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k first (m, k) items for the users `rows` (m,), without the seen `pairs`: exact ones of vectors, by number if
+    equal."""
+    scores, numbers = np.full((len(rows), k), -np.inf), np.full((len(rows), k), -1)
     counts = np.zeros(len(rows), np.int64) if pairs is None else np.diff(pairs.indptr)[rows]
     order = np.argsort(counts, kind="stable")  # rows with about as many seen rights are searched together
     depth = np.log2(k + counts[order]).astype(int)
     for block in np.split(order, np.union1d(np.flatnonzero(np.diff(depth)) + 1, np.arange(BLOCK, len(rows), BLOCK))):
-        wanted = min(k + int(counts[block].max(initial=0)), index.ntotal)
-        asked, again = distinct(left[rows[block]].astype(np.float32, copy=False))  # a score order is searched once
-        hits = _by_products(index, asked, wanted) if many else index.search(asked, wanted)
+        asked, again = distinct(left[rows[block]])  # a score order is searched once
+        wanted = k + int(counts[block].max(initial=0))
+        if isinstance(right, faiss.Index):
+            hits = right.search(asked.astype(np.float32, copy=False), min(wanted, right.ntotal))
+        else:
+            hits = nearest(right, asked, wanted, "ip")
         near, found = (of[again] for of in hits)
-        near[found < 0] = -np.inf
-        found = np.where(found < 0, -1, numbered[found])
-        if pairs is not None:
-            hidden = _holds(pairs, rows[block], found)
-            near[hidden], found[hidden] = -np.inf, -1
-            shown = np.argsort(found < 0, axis=1, kind="stable")[:, :k]
-            near, found = np.take_along_axis(near, shown, axis=1), np.take_along_axis(found, shown, axis=1)
+        hidden = found < 0 if pairs is None else (found < 0) | _holds(pairs, rows[block], found)
+        shown = np.argsort(hidden, axis=1, kind="stable")[:, :k]
+        near, found = np.where(hidden, -np.inf, near), np.where(hidden, -1, found)
+        near, found = np.take_along_axis(near, shown, axis=1), np.take_along_axis(found, shown, axis=1)
         scores[block, : near.shape[1]], numbers[block, : near.shape[1]] = near, found
     return scores, numbers
-
-
-def _by_products(index: faiss.Index, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """FAISS's search by matrix products, also of a block of few queries: 1,200 of 64 numbers among 41,000 take a sixth
-    of the CPU time that they take by FAISS 1.15's own bound, 128,000 numbers (27 November 2026)."""
-    bounds = faiss.cvar  # pyright: ignore[reportAttributeAccessIssue]
-    usual = bounds.distance_compute_blas_threshold
-    if usual <= _PRODUCTS:  # or another thread has lowered it, and raises it again
-        return index.search(queries, k)
-    bounds.distance_compute_blas_threshold = _PRODUCTS
-    try:
-        return index.search(queries, k)
-    finally:
-        bounds.distance_compute_blas_threshold = usual
 
 
 def _holds(pairs: sp.csr_matrix, rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -124,20 +123,24 @@ def ranking_metrics(
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
     users: ArrayLike | None = None,
+    candidates: ArrayLike | None = None,
 ) -> dict[str, float]:
     """Mean ranking metrics over the users that have relevant pairs. The score of a pair is the inner product.
 
-    Equal scores are in random order: metrics are expected values over their orders.
+    Equal scores are in random order: metrics are expected values over their orders. Pairs that are both
+    relevant and seen are neither hits nor misses.
 
     Parameters
     ----------
     left: (m, d) vectors of users.
     right: (n, d) vectors of items.
     relevant: pairs to be found, `Interactions` or a sparse matrix (m, n).
-    seen: pairs left out of the rankings, in the same form.
+    seen: pairs left out of the rankings and of the relevant ones, in the same form.
     k: one or several depths.
     metrics: one or several of "recall", "precision", "ndcg", "mrr".
     users: numbers of the users that count, default all.
+    candidates: numbers of the items that are ranked and may be relevant, or a mask (n,), default all. To compare two
+        rankings give both the items that both can rank.
 
     Returns
     -------
@@ -145,7 +148,7 @@ def ranking_metrics(
 
     Raises
     ------
-    ValueError: no user with a relevant pair, unequal shapes, an unknown metric, k below 1.
+    ValueError: no user with a relevant pair that counts, unequal shapes, an unknown metric, k below 1.
 
     References
     ----------
@@ -157,7 +160,7 @@ def ranking_metrics(
     >>> nk.metrics.ranking_metrics(np.ones((1, 1)), np.ones((5, 1)), sp.csr_matrix([[0, 0, 0, 0, 1]]), k=1)["recall@1"]
     0.2
     """
-    found = ranking_values(left, right, relevant, seen=seen, k=k, metrics=metrics, users=users)
+    found = ranking_values(left, right, relevant, seen=seen, k=k, metrics=metrics, users=users, candidates=candidates)
     return {name: float(values.mean()) for name, values in found.items()}
 
 
@@ -170,28 +173,31 @@ def ranking_values(
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
     users: ArrayLike | None = None,
+    candidates: ArrayLike | None = None,
 ) -> dict[str, np.ndarray]:
     """The values of `ranking_metrics` for each user that has `relevant` pairs."""
     depths = _depths(k)
     left, right = _two(left, right)
-    shape = len(left), len(right)
-    pairs = _structure(relevant, shape, "relevant")
+    allowed, hidden = _seen(seen, candidates, (len(left), len(right)))
+    pairs = _counting(relevant, hidden, allowed, (len(left), len(right)))
     rows = _rows(users, len(left), "users")
-    rows = rows[np.diff(pairs.indptr)[rows] > 0]
+    rows, right = rows[np.diff(pairs.indptr)[rows] > 0], right[allowed]
     if not len(rows):
-        raise ValueError("relevant has no pair of the users asked for; there is nothing to measure")
-    depth, hidden = min(max(depths), len(right)), None if seen is None else _structure(seen, shape, "seen")
-    scores, ranked = recommend(left, right, min(depth + 1, len(right)), seen=hidden, users=rows)
-    hits = _holds(pairs, rows, ranked)
-    at = Hits(hits[:, :depth].astype(np.float64), hits[:, :depth].astype(np.float64))
-    lengths = [np.sqrt(np.einsum("nd,nd->n", X, X, dtype=np.float64)) for X in (left, right)]
-    near = (ROUNDING * lengths[0][rows] * lengths[1].max())[:, None]
-    with np.errstate(invalid="ignore"):  # places without a right
-        tied = np.flatnonzero((scores[:, :-1] - scores[:, 1:] <= near).any(axis=1))
-    step = max(1, _BLOCK // max(len(right), (depth + 1) * left.shape[1]))
+        raise ValueError("relevant has no pair that counts: unseen, of the users and candidates asked for")
+    depth = min(max(depths), len(right))
+    scores, ranked = _search(left, right, rows, min(depth + 1, len(right)), hidden)
+    hits = _holds(pairs, rows, ranked[:, :depth]).astype(np.float64)
+    at = Hits(hits, hits.copy())
+    P, Q = left[rows].astype(np.float64), right.astype(np.float64)
+    error = _EQUAL * (np.linalg.norm(P, axis=1) * np.linalg.norm(Q, axis=1).max())[:, None]
+    with np.errstate(invalid="ignore"):  # places without an item
+        tied = np.flatnonzero((scores[:, :-1] - scores[:, 1:] <= error).any(axis=1))
+    step = max(1, _BLOCK // len(Q))
     for block in (tied[start : start + step] for start in range(0, len(tied), step)):
-        places = rows[block]
-        found = _expected(left[places], right, ranked[block], pairs[places], None if hidden is None else hidden[places])
+        exact = P[block] @ Q.T
+        if hidden is not None:
+            exact[hidden[rows[block]].nonzero()] = -np.inf
+        found = _expected(scores[block], ranked[block], exact, error[block], pairs[rows[block]])
         at.share[block], at.hazard[block] = (values[:, :depth] for values in found)
     return _values_of(at, np.diff(pairs.indptr)[rows], depths, metrics)
 
@@ -204,50 +210,32 @@ class Hits(NamedTuple):
 
 
 def _expected(
-    left: np.ndarray, right: np.ndarray, ranked: np.ndarray, relevant: sp.csr_matrix, seen: sp.csr_matrix | None
+    scores: np.ndarray, ranked: np.ndarray, exact: np.ndarray, error: np.ndarray, relevant: sp.csr_matrix
 ) -> Hits:
-    """The hits (b, c) of rankings whose equal scores are in random order, `ranked` (b, c) being one such order.
+    """The hits (b, c) of rankings `ranked` (b, c) by `scores` (b, c), equal ones in random order.
+
+    `exact` (b, n) are the scores of all rights, with rounding errors (b, 1).
 
     A group of t rights with r relevant ones has a relevant one at each place with chance r / t, and at its place j = 0,
     1, ..., if none was before in it, with chance r / (t - j).
     """
-    b, c = ranked.shape
-    P, Q = left.astype(np.float64), right.astype(np.float64)
-    scores = np.einsum("bd,bcd->bc", P, Q[np.maximum(ranked, 0)])
-    scores[ranked < 0] = -np.inf
-    order = np.argsort(-scores, axis=1, kind="stable")
-    ranked, scores = np.take_along_axis(ranked, order, axis=1), np.take_along_axis(scores, order, axis=1)
-    near = (_EQUAL * np.linalg.norm(P, axis=1) * np.linalg.norm(Q, axis=1).max())[:, None]
-    with np.errstate(invalid="ignore"):
-        new = np.column_stack([np.ones(b, bool), ~(scores[:, :-1] - scores[:, 1:] <= near)])
+    with np.errstate(invalid="ignore"):  # places without a right
+        new = np.column_stack([np.ones(len(scores), bool), ~(scores[:, :-1] - scores[:, 1:] <= error)])
+        equal = np.abs(exact - scores[:, -1:]) <= error  # the last group may go on behind the ranking
     group, j = tie_groups(new)
-    hits = _holds(relevant, np.arange(b), ranked)
-    size, good = (np.bincount(group.ravel(), weights, b * c) for weights in (None, hits.ravel()))
-    on = np.flatnonzero(~new[:, -1] & np.isfinite(scores[:, -1]))  # the last group may go on behind the ranking
-    last, limits = group[on, -1], np.column_stack([P[on], scores[on, -1], near[on]])
-    alike, again = distinct(limits)  # rows of one vector often end in one group
-    size[last] = (np.abs(alike[:, :-2] @ Q.T - alike[:, -2:-1]) <= alike[:, -1:]).sum(axis=1)[again]
-    wanted = relevant[on]
-    if seen is not None:
-        size[last] -= _equal(limits, Q, seen[on])
-        wanted = wanted > wanted.multiply(seen[on])
-    good[last] = _equal(limits, Q, wanted)
+    hits = _holds(relevant, np.arange(len(scores)), ranked)
+    size, good = (np.bincount(group.ravel(), weights, group.size) for weights in (None, hits.ravel()))
+    size[group[:, -1]], good[group[:, -1]] = equal.sum(axis=1), np.asarray(relevant.multiply(equal).sum(axis=1)).ravel()
     t, r = np.maximum(size, 1)[group], good[group]
     return Hits(r / t, np.minimum(r / np.maximum(t - j, 1), 1))
-
-
-def _equal(limits: np.ndarray, right: np.ndarray, pairs: sp.csr_matrix) -> np.ndarray:
-    """How many pairs of each row (m,) have its score: limits (m, d + 2) are vector, score and rounding error."""
-    row, of = pairs.nonzero()
-    own = limits[row]
-    equal = np.abs(np.einsum("pd,pd->p", own[:, :-2], right[of]) - own[:, -2]) <= own[:, -1]
-    return np.bincount(row[equal], minlength=len(limits))
 
 
 def list_metrics(
     ranked: ArrayLike,
     relevant: Interactions | sp.spmatrix,
     *,
+    seen: Interactions | sp.spmatrix | None = None,
+    candidates: ArrayLike | None = None,
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
 ) -> dict[str, float]:
@@ -258,7 +246,8 @@ def list_metrics(
     Parameters
     ----------
     ranked: (m, depth) numbers of items, best first, -1 for none; an item counts at its first place only.
-    relevant, k, metrics: as in `ranking_metrics`.
+    relevant, seen, candidates, k, metrics: as in `ranking_metrics`; seen pairs and items that are no candidates are
+        left out of the lists, too.
 
     Returns
     -------
@@ -274,7 +263,7 @@ def list_metrics(
     >>> nk.metrics.list_metrics(np.array([[1, 0]]), sp.csr_matrix([[1, 0]]), k=2, metrics=["recall", "mrr"])
     {'recall@2': 1.0, 'mrr@2': 0.5}
     """
-    found = list_values(ranked, relevant, k=k, metrics=metrics)
+    found = list_values(ranked, relevant, seen=seen, candidates=candidates, k=k, metrics=metrics)
     return {name: float(values.mean()) for name, values in found.items()}
 
 
@@ -282,6 +271,8 @@ def list_values(
     ranked: ArrayLike,
     relevant: Interactions | sp.spmatrix,
     *,
+    seen: Interactions | sp.spmatrix | None = None,
+    candidates: ArrayLike | None = None,
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
 ) -> dict[str, np.ndarray]:
@@ -291,16 +282,24 @@ def list_values(
     ranked = as_lists(ranked, "ranked")
     if ranked.dtype.kind == "U":
         raise TypeError("ranked holds text; it must hold numbers of items, the columns of relevant, or -1")
-    pairs = _structure(relevant, (len(ranked), n), "relevant")
-    rows = np.flatnonzero(np.diff(pairs.indptr) > 0)
-    if not len(rows):
-        raise ValueError("relevant has no pair; there is nothing to measure")
-    ranked = ranked[rows]
+    allowed, hidden = _seen(seen, candidates, (len(ranked), n))
+    pairs = _counting(relevant, hidden, allowed, (len(ranked), n))
     if (wrong := (ranked < -1) | (ranked >= n)).any():
         raise ValueError(
             f"ranked holds {ranked[wrong][0]}; it must hold numbers of items, 0 to {n - 1}, or -1 for none"
         )
-    hits = (_holds(pairs, rows, ranked) & relevance(ranked, ranked)).astype(np.float64)
+    rows, places = np.flatnonzero(np.diff(pairs.indptr) > 0), np.full(n + 1, -1)  # the last for -1
+    if not len(rows):
+        raise ValueError("relevant has no pair that counts: unseen, and of the candidates")
+    places[allowed] = np.arange(len(allowed))
+    ranked = places[ranked[rows]]
+    by_item = np.argsort(ranked, axis=1, kind="stable")
+    again = np.diff(np.take_along_axis(ranked, by_item, axis=1), axis=1, prepend=-1) == 0  # -1 is no item
+    kept = np.empty(ranked.shape, bool)
+    np.put_along_axis(kept, by_item, ~again, axis=1)
+    kept &= True if hidden is None else ~_holds(hidden, rows, ranked)
+    order = np.argsort(~kept, axis=1, kind="stable")
+    hits = np.take_along_axis(kept & _holds(pairs, rows, ranked), order, axis=1).astype(np.float64)
     return _values_of(Hits(hits, hits), np.diff(pairs.indptr)[rows], _depths(k), metrics)
 
 
@@ -343,44 +342,38 @@ def _rows(given: ArrayLike | None, n: int, name: str) -> np.ndarray:
         raise TypeError(f"{name} has shape {asked.shape} and dtype {asked.dtype}; it must be a list of numbers")
     if asked.size and (asked.min() < 0 or asked.max() >= n):
         raise ValueError(f"{name} holds {asked.min()}..{asked.max()}; they must lie within 0..{n - 1}")
-    return asked.astype(np.int64)
+    return each_once(asked.astype(np.int64), name)
 
 
-def _searched(
-    left: ArrayLike, right: ArrayLike | faiss.Index, candidates: ArrayLike | None
-) -> tuple[faiss.Index, np.ndarray, np.ndarray]:
-    """The searched index or vectors, the left vectors, and the numbers of the items in the index."""
-    if isinstance(right, faiss.Index):
-        if candidates is not None:
-            raise ValueError("candidates works with right as vectors (n, d); an index is searched as a whole")
-        if right.metric_type != faiss.METRIC_INNER_PRODUCT:
-            raise ValueError("right is an index that does not rank by inner product; build it with metric='ip'")
-        return right, check_vectors(left, name="left", n_features=right.d), np.arange(right.ntotal)
-    left, right = _two(left, right)
-    numbers, n = np.arange(len(right)), len(right)
-    if candidates is not None:
-        numbers = np.unique(_rows(candidates, n, "candidates"))
-        if not len(numbers):
-            raise ValueError(f"candidates is empty; it must hold at least one of 0, ..., {n - 1}")
-        right = right[numbers]
-    index = faiss.IndexFlatIP(right.shape[1])
-    index.add(np.ascontiguousarray(right, dtype=np.float32))
-    return index, left, numbers
+def _seen(
+    seen: Interactions | sp.spmatrix | None, candidates: ArrayLike | None, shape: tuple[int, int]
+) -> tuple[np.ndarray, sp.csr_matrix | None]:
+    """The items that may be returned, in order, and the seen pairs of these; ValueError if there are none."""
+    allowed = np.unique(_rows(candidates, shape[1], "candidates"))
+    if not len(allowed):
+        raise ValueError(f"candidates is empty; it must hold at least one of 0, ..., {shape[1] - 1}")
+    return allowed, None if seen is None else _structure(seen, shape, "seen")[:, allowed]
 
 
-def _decoded(index: faiss.Index) -> faiss.Index:
-    """An index of the decoded product codes, which ranks as the codes do; another index unchanged."""
+def _counting(
+    relevant: Interactions | sp.spmatrix, seen: sp.csr_matrix | None, allowed: np.ndarray, shape: tuple[int, int]
+) -> sp.csr_matrix:
+    """The relevant pairs of the allowed items without the seen ones, which no ranking can return."""
+    pairs = _structure(relevant, shape, "relevant")[:, allowed]
+    return pairs if seen is None else pairs > pairs.multiply(seen)
+
+
+def _decoded(index: faiss.Index) -> np.ndarray | faiss.Index:
+    """The decoded vectors of product codes, which rank as the codes do; another index unchanged."""
     inner = faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
     if not isinstance(inner, faiss.IndexPQ) or index.ntotal * index.d > LARGEST:
         return index
-    flat = faiss.IndexFlatIP(index.d)
-    flat.add(index.reconstruct_n(0, index.ntotal))
-    return flat
+    return index.reconstruct_n(0, index.ntotal)
 
 
 def _two(left: ArrayLike, right: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    left = check_vectors(left, name="left")
-    return left, check_vectors(right, name="right", n_features=left.shape[1])
+    left = check_vectors(left, name="left", exact=True)
+    return left, check_vectors(right, name="right", n_features=left.shape[1], exact=True)
 
 
 def _structure(pairs: Interactions | sp.spmatrix, shape: tuple[int, int], name: str) -> sp.csr_matrix:

@@ -22,6 +22,7 @@ from nearkin._check import (
     check_label_pair,
     check_labels,
     check_same_kind,
+    each_once,
     from_tensor,
     has_sets,
 )
@@ -339,11 +340,11 @@ def as_lists(ids: Any, name: str) -> np.ndarray:
             f"{name} has shape {array.shape} and dtype {array.dtype}; it must be (n, k) ids, integers below 2^63 or "
             "strings, one row a query"
         )
-    if array.dtype.kind in "iu" and array.shape[1] > 2 and array.min() == 0 and array.max() == 1:
-        raise ValueError(
-            f"{name} holds 0 and 1 alone, {array.shape[1]} times a query: ids, or a mask? Of relevant ids give lists, "
-            "[np.flatnonzero(query) for query in relevant]; of hits nk.metrics.average_precision(hits.astype(bool))"
-        )
+    if name == "relevant":
+        ordered = np.sort(array, axis=1)
+        again = (ordered[:, 1:] == ordered[:, :-1]) & ~is_padding(ordered[:, 1:])
+        for row in ordered[again.any(axis=1)]:
+            each_once(row[~is_padding(row)], name)
     return array.astype(str) if array.dtype.kind in "US" else array.astype(np.int64)
 
 
@@ -364,10 +365,7 @@ def is_padding(ids: np.ndarray) -> np.ndarray:
 
 def _count(relevant: np.ndarray) -> np.ndarray:
     """How many different ids every row names, (n,)."""
-    ordered = np.sort(relevant, axis=1)
-    new = np.ones(ordered.shape, dtype=bool)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return (new & ~is_padding(ordered)).sum(axis=1)
+    return (~is_padding(relevant)).sum(axis=1)
 
 
 def _mean_ratio(part: np.ndarray, whole: np.ndarray) -> float:

@@ -6,7 +6,7 @@ from typing import TypeAlias, cast
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn, get_swa_multi_avg_fn
 
-from nearkin.orthogonal.diagnostics import is_orthogonal
+from nearkin.orthogonal.diagnostics import layout_on_manifold
 from nearkin.orthogonal.optimizer import as_tall, from_tall, whole, write_whole
 from nearkin.orthogonal.parametrization import polar_by_products
 
@@ -50,15 +50,11 @@ def orthogonal_average(decay: float | None = None) -> Average:
     def average(averaged: Params, current: Params, count: Tensor | int) -> None:
         plain(averaged, current, count)
         for mean, value in zip(averaged, current, strict=True):
-            layout = _layout_on_manifold(whole(value))
+            known = whole(value)
+            fits = known.is_floating_point() and known.ndim > 1 and known.numel() > 0
+            layout = layout_on_manifold(known) if fits else None
             X = None if layout is None else polar_by_products(as_tall(whole(mean), layout))
             if layout is not None and X is not None:
                 write_whole(mean, from_tall(X, mean, layout))
 
     return average
-
-
-def _layout_on_manifold(value: Tensor) -> str | None:
-    """The layout in which a parameter is orthonormal; None if it is not."""
-    layouts = ("matrix", "convolution")[: max(0, value.ndim - 1)] if value.is_floating_point() else ()
-    return next((layout for layout in layouts if value.numel() and is_orthogonal(as_tall(value, layout))), None)

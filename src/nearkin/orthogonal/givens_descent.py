@@ -46,20 +46,23 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     selection: "random" (GCD-R, O(d^2) per step with no product at all), "greedy" (GCD-G, one d^3 product),
         "steepest" (GCD-S, the blossom algorithm: a slow upper bound).
     n_matchings: number of edge-disjoint matchings that rotate, one after the other, from one gradient. 1 is the paper's
-        method; d - 1 (d for odd d) is a full sweep, to first order the exact exponential step.
+        method; d - 1 (d for odd d) is a full sweep, to first order the exact exponential step. Exact angles are those
+        at the point that the matchings before have reached.
     side: "right", "left", or "auto": as above, but "random" rotates rows of square parameters too. It is the same
         method in the other frame, and rows are contiguous in memory: 12 to 16 times faster. Without momentum it rotates
         columns where these are contiguous, as in the Q of `torch.linalg.qr`.
     angle: "gradient", or "exact": lr times the angle that minimises the linearised objective <G, X> along the pair's
-        circle; with lr=1 every pair is solved exactly when the objective is linear (Procrustes), and a concave
-        objective (PCA, sorting) decreases in every step without a step length to choose.
+        circle; with lr=1 every pair is solved exactly when the objective is linear (Procrustes). A concave objective
+        (PCA, sorting) then increases in no step, up to rounding, whatever the selection and the number of matchings.
     momentum: heavy ball, in [0, 1]; the buffer is rotated with the point; or `Adam()` for the Adam-like step, which
         has one second moment per matrix.
     maximize: ascend instead.
     stabilize_every: number of steps after which one Newton-Schulz step removes rounding errors; 0 for never.
-    layout: "matrix", or "convolution" for kernels (C_out, C_in, ...), used as (window * C_in, C_out) matrices.
-    random_state: seed of the selection, or a NumPy or torch generator that draws one. The default is a fixed seed, so
-        that the replicas of data-parallel training rotate the same pairs.
+    layout: "matrix", or "convolution" for kernels (C_out, C_in, ...), used as (window * C_in, C_out) matrices; those of
+        transposed convolutions too, whose first axis is C_in.
+    random_state: seed of the selection, or a NumPy or torch generator that draws one. Every matrix draws by the seed
+        and its own step, as it would alone, so matrices with equal numbers of axes rotate the same pairs. The default
+        is a fixed seed, so that the replicas of data-parallel training do too.
     callback: called after each step, counted from 1, with a record of "orthogonality_error", "gradient_norm" and, if
         `step` was given a closure, its value as "objective".
 
@@ -157,11 +160,9 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         if group["selection"] != "random":
             drawn, known = _heaviest(left_skew(X, M), group)
         elif count == 1:
-            generator = self._drawing(group, state)
-            drawn = [uniform_components(d, 2, generator) for _ in X]
+            drawn = [uniform_components(d, 2, self._drawing(group, state))] * len(X)
         else:
-            generator = self._drawing(group, state)
-            drawn = [torch.cat(random_matchings(d, count, generator)) for _ in X]
+            drawn = [torch.cat(random_matchings(d, count, self._drawing(group, state)))] * len(X)
         turn_rows(X, G, M, drawn, group, state, rounds=count, exact=group["angle"] == "exact", known=known)
         if right and not plain and len(X) > 1:
             moment.copy_(M.mT)
@@ -220,7 +221,7 @@ def turn_rows(
     *,
     scales: Sequence[float] = (),  # factors of the entries of each matrix; default 1
     rounds: int = 1,
-    exact: bool = False,  # of pairs: by the angle that minimises <G, X>
+    exact: bool = False,  # of pairs: by the angle that minimises <G, X> where the rounds before have led
     known: tuple[Tensor, Tensor] | None = None,  # of pairs: M's entries (b, rounds l), and whether each turns
 ) -> None:
     """X <- exp(-lr Omega_c) X for the blocks Omega_c of all matrices' components, those of a round in one call."""
@@ -236,21 +237,24 @@ def turn_rows(
     entries, turn = (left_skew_entries, rotate_rows) if s == 2 else (skew_blocks, turn_blocks)
     block, ones = ((), ()) if s == 2 else ((s, s), (1, 1))
 
-    def read(V: Tensor) -> Tensor:
-        found = entries(rows, V.view(rows.shape), components).view(b, -1, *block)
+    def read(V: Tensor, places: Tensor) -> Tensor:
+        found = entries(rows, V.view(rows.shape), places).view(b, -1, *block)
         return found * torch.tensor(scales, dtype=X.dtype, device=X.device).view(b, 1, *ones) if scales else found
 
-    Omega = read(M) if known is None else known[0]
-    raw = Omega if group.get("betas") is None else read(G)
-    if exact:  # theta minimises cos(theta) (a_i + a_j) - sin(theta) Omega_ij, a = diag(X G^T)
-        along = (rows * G.view(rows.shape)).sum(1)[components].sum(1)
-        Omega = torch.atan2(Omega, -along.view(b, -1))
+    def exact_angles(places: Tensor) -> Tensor:  # theta minimises cos(theta) (a_i + a_j) - sin(theta) Omega_ij
+        a = (rows * G.view(rows.shape)).sum(1)  # diag(X G^T)
+        return torch.atan2(read(G, places), 0 - a[places].sum(1).view(b, -1))  # of a zero gradient 0, not pi
+
+    Omega = read(M, components) if known is None else known[0]
+    raw = Omega if group.get("betas") is None else read(G, components)
     length = step_length(list(raw), group, state)
     if isinstance(length, Tensor):
         length = length.view(b, 1, *ones)
-    turns = Omega * length if s == 2 else expm1(-(Omega * length).flatten(0, 1))
-    turns = turns if known is None else turns * known[1]
+    turns = Omega * length if s == 2 else expm1(-(Omega * length))
+    new = [1.0] * rounds if known is None else known[1].view(b, rounds, -1).unbind(1)
     components, turns = components.view(b, rounds, -1, s), turns.view(b, rounds, -1, *block)
-    for parts, part in zip(components.unbind(1), turns.unbind(1), strict=True):
+    for places, part, once in zip(components.unbind(1), turns.unbind(1), new, strict=True):
+        places = places.flatten(0, 1)
+        part = (exact_angles(places) * length if exact else part) * once
         for moved in (X,) if M is G else (X, M):
-            turn(moved.view(rows.shape), parts.flatten(0, 1), part.flatten(0, 1))
+            turn(moved.view(rows.shape), places, part.flatten(0, 1))

@@ -13,7 +13,7 @@ from nearkin._fields import counted
 from nearkin._types import Record
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, as_tall, check_not_flat, whole
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, check_not_flat, whole
 from nearkin.orthogonal.parametrization import layout_of
 from nearkin.orthogonal.riemannian_descent import RiemannianDescent
 from nearkin.orthogonal.stochastic_flow import StochasticFlow
@@ -249,7 +249,7 @@ def _split(net: Any) -> tuple[list[Record], list[nn.Parameter]]:
     own = {
         p: layout
         for p, layout in matrices.items()
-        if p.is_floating_point() and not p.is_meta and is_orthogonal(as_tall(whole(p), layout))
+        if p.is_floating_point() and not p.is_meta and is_orthogonal(whole(p), layout=layout)
     }
     if not own:
         raise ValueError(

@@ -32,7 +32,7 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import nearest_orthogonal, newton_schulz, orthogonality_error
 from nearkin.linalg.skew import for_kernels
-from nearkin.orthogonal.diagnostics import is_orthogonal
+from nearkin.orthogonal.diagnostics import LAYOUTS, is_orthogonal
 
 if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
@@ -41,7 +41,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Array = TypeVar("Array", Tensor, np.ndarray)
 
-LAYOUTS = ("matrix", "convolution")
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 SHARED: dict[str, float | bool] = {"eps": 1e-8, "foreach": True, "check_finite": True}  # not every class names them
 
@@ -54,7 +53,7 @@ PRODUCTS = 128  # "cayley" of square matrices up to this side is products, not a
 
 
 def as_tall(
-    p: Array,  # (..., d, k), or a convolution kernel (C_out, C_in, *window)
+    p: Array,  # (..., d, k), or a convolution kernel (C_out, C_in, *window), of a transposed one (C_in, C_out, *window)
     layout: str = "matrix",
 ) -> Array:
     """Return a view (b, d, k), d >= k, of a tensor or array p; a copy if p's memory has no such view.
@@ -233,7 +232,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         source = torch_generator(random_state)
         self._generator = torch.Generator(source.device)
         self.callback = callback
-        self._steps, self._seeded = 0, False
+        self._steps = 0
         if not isinstance(random_state, Integral):
             random_state = int(torch.randint(2**31, (), generator=source, device=source.device))
         # "betas" is there only if it is given: torch's OneCycleLR and CyclicLR turn the first of the two up and down
@@ -302,7 +301,6 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         return loss
 
     def _step_active(self, active: list[tuple[Record, Tensor]]) -> None:
-        self._seeded = False
         if len(active) != 1:
             check_gradients(active, self._steps + 1)
         left = [(group, p) for group, p in active if not self._compiled_step(p, group)]
@@ -312,11 +310,8 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             self._step_batch(params, group)
 
     def _drawing(self, group: Record, state: Record) -> torch.Generator:
-        """The generator of this step, seeded by the first draw's step: checkpoints then need no generator."""
-        if not self._seeded:
-            self._generator.manual_seed(seed_of_step(group["random_state"], state["step"]))
-            self._seeded = True
-        return self._generator
+        """The generator for one matrix, seeded by its step: it draws as it would alone, and is in no checkpoint."""
+        return self._generator.manual_seed(seed_of_step(group["random_state"], state["step"]))
 
     def _compiled_step(self, p: Tensor, group: Record) -> bool:
         """Move p by one compiled call, which tests its gradient; False, and no change, if there is none for p or the
@@ -403,7 +398,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
 
     def __getstate__(self) -> Record:
         """State for `copy.deepcopy` and pickle: torch's, the generator, the callback and the counts."""
-        own = {name: vars(self)[name] for name in ("_generator", "callback", "_steps", "_seeded")}
+        own = {name: vars(self)[name] for name in ("_generator", "callback", "_steps")}
         return {**super().__getstate__(), **own}
 
 
@@ -494,7 +489,7 @@ def _check_scheduled(group: Record) -> None:
 def _check_start(X: Tensor, dtype: torch.dtype, name: str) -> None:
     if not bool(torch.isfinite(X).all()):
         raise ValueError(f"{name} contains NaN or infinity; make it by nearkin.orthogonal.orthogonal_(module, name)")
-    if not is_orthogonal(X.to(dtype)):
+    if not is_orthogonal(X.to(dtype), layout="matrix"):
         raise ValueError(
             f"{name}, as matrices of shape {tuple(X.shape[1:])}, is not orthogonal: ||X^T X - I||_F / sqrt(k) is "
             f"{orthogonality_error(X):.3g}; initialise it by nearkin.orthogonal.orthogonal_(module, name), and give a "

@@ -19,15 +19,16 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.linalg.skew import drop_normal
 from nearkin.orthogonal.optimizer import as_tall, check_layout, from_tall, whole, write_whole
-from nearkin.orthogonal.retraction import orthogonality_probe, polar_orthonormalize
+from nearkin.orthogonal.retraction import polar_orthonormalize
 
 # tolerance of ||P^T P - I||_F / sqrt(k), at rounding level: below it P is the weight
 EXACT = {torch.float64: 1e-13, torch.float32: 1e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
 
 def layout_of(module: nn.Module) -> str:
     """Return "convolution" for a convolution layer, whose kernel is one matrix, and "matrix" for all others."""
-    return "convolution" if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) else "matrix"
+    return "convolution" if isinstance(module, CONVOLUTIONS) else "matrix"
 
 
 def _parameter(module: object, name: str) -> nn.Parameter:
@@ -42,6 +43,11 @@ def _parameter(module: object, name: str) -> nn.Parameter:
         names = ", ".join(own) or "none directly"
         raise ValueError(f"name is {name!r}; it must be a parameter of the {type(module).__name__}, which has: {names}")
     check_layout(own[name], name, layout_of(module))
+    if isinstance(module, CONVOLUTIONS) and module.groups > 1:
+        raise ValueError(
+            f"module has groups={module.groups}: its kernel {tuple(own[name].shape)} is {module.groups} matrices of "
+            "different channels and not one; it must have groups=1"
+        )
     return own[name]
 
 
@@ -64,8 +70,9 @@ def orthogonal_(
 ) -> Tensor:
     """Make a parameter orthonormal in place, ready for an optimizer of this package.
 
-    A tall matrix (d, k) gets orthonormal columns, a wide one orthonormal rows; a convolution kernel is one flattened
-    matrix (give its group layout="convolution").
+    A tall matrix (d, k) gets orthonormal columns, a wide one orthonormal rows; a kernel (C_out, C_in, ...), of a
+    transposed convolution (C_in, C_out, ...), is one matrix, flattened from its second axis on (give its group
+    layout="convolution").
 
     Parameters
     ----------
@@ -80,7 +87,7 @@ def orthogonal_(
 
     Raises
     ------
-    ValueError: a parameter that is no matrix or kernel; NaN or infinity with init="nearest".
+    ValueError: a parameter that is no matrix or kernel; groups of channels; NaN or infinity with init="nearest".
 
     Examples
     --------
@@ -111,7 +118,8 @@ def orthogonal_parametrization(module: nn.Module, name: str = "weight") -> nn.Mo
     """Make a module's parameter orthonormal for every optimizer.
 
     A drop-in for `torch.nn.utils.parametrizations.orthogonal`: tall matrices have orthonormal columns, wide ones
-    orthonormal rows, batches (..., d, k) are batches, and a convolution kernel is one flattened matrix. The optimizer
+    orthonormal rows, batches (..., d, k) are batches, and a kernel is one flattened matrix, as `orthogonal_` has it,
+    also of a transposed convolution. The optimizer
     moves `module.parametrizations.weight.original`. The present value is projected onto the manifold; an orthonormal
     one is kept, and so is one assigned later (`module.weight = Q`).
 
@@ -129,7 +137,8 @@ def orthogonal_parametrization(module: nn.Module, name: str = "weight") -> nn.Mo
 
     Raises
     ------
-    ValueError, TypeError: a parameter that cannot be orthonormal; a P without full rank, which has no polar factor.
+    ValueError, TypeError: a parameter that cannot be orthonormal; a P without full rank, which has no polar factor;
+        groups of channels.
 
     Examples
     --------
@@ -152,16 +161,19 @@ class _Orthonormal(nn.Module):
     def __init__(self, layout: str) -> None:
         super().__init__()
         self.layout = layout
+        self.measured: Tensor | None = None  # the last P of `eval`, so that an orthonormal one is measured once
 
     def forward(self, P: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         if is_traced():
             return _traced_polar(P, self.layout)
         transformed = torch._C._are_functorch_transforms_active()  # pyright: ignore[reportPrivateUsage]
         plain = not transformed  # they allow no change of their arguments
-        with torch.no_grad(), torch.autocast(P.device.type, enabled=False):
-            X = polar_by_products(as_tall(P, self.layout)) if plain else None
-            if X is not None:
-                P.copy_(from_tall(X, P, self.layout))
+        if plain and (self.training or not _same(P, self.measured)):
+            with torch.no_grad(), torch.autocast(P.device.type, enabled=False):
+                X = polar_by_products(as_tall(P, self.layout))
+                if X is not None:
+                    P.copy_(from_tall(X, P, self.layout))
+                self.measured = None if self.training else P.clone()
         return cast(Tensor, _Polar.apply(P, self.layout, plain))
 
     def right_inverse(self, Q: Tensor) -> Tensor:
@@ -169,6 +181,10 @@ class _Orthonormal(nn.Module):
         with torch.no_grad():
             X = polar_by_products(as_tall(Q, self.layout))
         return Q if X is None else from_tall(X, Q, self.layout).to(Q.dtype).contiguous()
+
+
+def _same(P: Tensor, other: Tensor | None) -> bool:
+    return other is not None and (P.dtype, P.device) == (other.dtype, other.device) and torch.equal(P, other)
 
 
 class _Polar(torch.autograd.Function):
@@ -244,8 +260,6 @@ def is_traced() -> bool:
 
 def polar_by_products(M: Tensor) -> Tensor | None:
     """Return M (M^T M)^(-1/2) (..., d, k) by Newton-Schulz steps or singular vectors; None if M is orthonormal."""
-    enough = EXACT[M.dtype]
-    M = M if M.dtype == torch.float64 else M.float()
-    if orthogonality_probe(M) <= enough:
-        return None
-    return polar_orthonormalize(M)
+    wide = M if M.dtype == torch.float64 else M.float()
+    X = polar_orthonormalize(wide, EXACT[M.dtype])
+    return None if X is wide else X

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin.linalg.exponential import expm1, plus_product
+from nearkin.linalg.exponential import by_decision, expm1, plus_product
 from nearkin.linalg.orthonormal import deviation, nearest_orthogonal, unique_q
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal.optimizer import PRODUCTS
@@ -30,8 +30,10 @@ FOURTH = THIRD**2
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
 TOLERANCE = {torch.float32: 5e-7, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k) after products alone
+UNMEASURED = 8  # steps of which one is measured, if each is proved to add at most a 16th of the tolerance
 UNSEEN = 0.25  # of ||M^T M - I||: up to here the fixed number of corrections is enough
 LONG_PRODUCTS = 16.0  # of ||Q^2||
+LONG_TAYLOR = 0.75  # of 2 FOURTH ||B^4||_F: the step leaves the manifold by a tenth at most
 LONG_EXP, LONG_CAYLEY = 1.0, 100.0  # norms of t W beyond which the formulas in the span of [X, H] lose digits
 
 
@@ -40,43 +42,53 @@ def right_step(
     A: Tensor,  # (..., d, d), skew
     t: float,
     retraction: str = "exp",
+    *,
+    measured: bool = True,
 ) -> Tensor:
-    """Return X f(-t A) (..., d, d): `retraction` names f."""
-    if retraction == "exp":
-        return plus_product(X, X, expm1(-t * A))
+    """Return X f(-t A) (..., d, d): `retraction` names f.
+
+    Without `measured` a point that the step can have moved off the manifold by rounding only is not measured.
+    """
     if retraction == "taylor":
-        return taylor_right_step(X, A, t)
-    if retraction != "cayley":
+        return taylor_right_step(X, A, t, measured=measured)
+    if retraction in ORTHONORMALIZE:
         return ORTHONORMALIZE[retraction](plus_product(X, X, A, -t))
-    if A.shape[-1] <= PRODUCTS:
-        return on_manifold(X @ cayley((-t / 2) * A))
-    return _cayley_by_solve(X, A, t)
+    if retraction == "cayley" and A.shape[-1] > PRODUCTS:
+        return _cayley_by_solve(X, A, t)
+    if retraction == "exp":
+        point = plus_product(X, X, expm1(-t * A))
+    else:
+        point = X @ cayley((-t / 2) * A, TOLERANCE[X.dtype] / 64)
+    return on_manifold(point) if measured else point
 
 
 def _cayley_by_solve(X: Tensor, A: Tensor, t: float) -> Tensor:
     half, identity = (t / 2) * A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
     # (I + A/2)^-1 (I - A/2) with A <- t A is 2 (I + A/2)^-1 - I: one solve, and X (...) by a left division
     solution, singular = torch.linalg.solve_ex(identity + half, X, left=False)
-    if bool(singular.any()):  # so long a step that rounding removes I from I + A/2
-        return right_step(X, A, t, "exp")
-    return on_manifold(2 * solution - X)
+
+    def moved(failed: int, solution: Tensor, X: Tensor, A: Tensor) -> Tensor:  # so long that rounding removes I
+        return right_step(X, A, t, "exp") if failed else on_manifold(2 * solution - X)
+
+    return by_decision(singular.reshape(-1).tolist(), moved, solution, X, A)
 
 
-def cayley(Q: Tensor) -> Tensor:  # Q (..., s, s), skew
+def cayley(Q: Tensor, enough: float = math.inf) -> Tensor:  # Q (..., s, s), skew
     """Return (I + Q)(I - Q)^-1 (..., s, s) = 2 (I + Q) S - I, S = (I - Q^2)^-1, by products of matrices.
 
     S is a cubic polynomial in Q^2 (`inverse_polynomial`) and Newton's steps S <- S (2 I - (I - Q^2) S), which square
-    its error. A batch of products takes a tenth of the time of a batch of factorisations (s = 16 to 64, one CPU
-    thread); for ||Q|| above 4 the steps become too many, and it is a solve. ValueError if Q is not finite.
+    its error until it is 8 units of rounding and at most `enough`; the result is off O(s) by four times that at most. A
+    batch of products takes a tenth of the time of a batch of factorisations (s = 16 to 64, one CPU thread); for ||Q||
+    above 4 the steps become too many, and it is a solve. ValueError if Q is not finite.
     """
     square = Q @ Q
     fourth = square @ square
-    bound = largest_norm(fourth) ** 0.5
+    bound = float(torch.linalg.vector_norm(fourth, dim=(-2, -1)).amax()) ** 0.5
     if not bound <= LONG_PRODUCTS:
         if not bool(torch.isfinite(Q).all()):
             raise ValueError("a skew matrix contains NaN or infinity: it gives no rotation; lower lr")
         return _cayley_by_solve(torch.eye(Q.shape[-1], dtype=Q.dtype, device=Q.device).expand_as(Q), Q, -2.0)
-    enough = 8 * torch.finfo(Q.dtype).eps
+    enough = min(8 * torch.finfo(Q.dtype).eps, enough)
     (a, b, c, d), error = (1.0, 1.0, 1.0, 1.0), bound**4  # near zero the series; the identity is exact
     if error > enough:
         (a, b, c, d), error = inverse_polynomial(math.ceil(2 * math.log2(bound)))
@@ -111,49 +123,53 @@ def taylor_right_step(
     X: Tensor,  # (..., d, d), orthogonal
     A: Tensor,  # (..., d, d), skew
     t: float,
+    *,
+    measured: bool = True,
 ) -> Tensor:
     """Return X f(-t A), f a polynomial of degree 2 or 4 that is exp's to second order, corrected when necessary.
 
-    The cheapest of all: three or four products with the one for A and no factorisation. The series of degree 2 leaves
-    the manifold by (t A)^4 / 4. In the polynomial of degree 4 the coefficients of B^3 and B^4 are such that |f(i x)|^2
-    has neither x^4 nor x^6: it leaves the manifold by 0.00046 (t A)^8 only (exp's series by (t A)^6 / 72). Products
-    with one vector show which one is needed, and whether a Newton-Schulz step (two products) is due.
+    The cheapest of all: three or four products with the one for A and no factorisation. With B = -t A the series of
+    degree 2 leaves the manifold by B^4 / 4. In the polynomial of degree 4 the coefficients of B^3 and B^4 are such that
+    |f(i x)|^2 has neither x^4 nor x^6: it leaves the manifold by FOURTH^2 B^8 only (exp's series by B^6 / 72). The
+    eigenvalues of B^2 are pairs, so ||B^4||_F <= ||B^2||_F^2 / sqrt(2), and likewise ||B^8||_F: these norms bound what
+    a step adds. If that is at most a 16th of the tolerance and `measured` is False, the point is not measured. Else its
+    whole X^T X - I is, and a Newton-Schulz step (one product more) follows if it is due.
     """
     B = -t * A
-    square, probe = B @ B, probing_signs(B.shape[-1], B.dtype, B.device)
-    fourth = _rms(square @ (square @ probe), probe)
-    if not fourth <= 1:  # so long a step that powers do not help
-        return on_manifold(plus_product(X, X, expm1(B)))
-    change = torch.add(B, square, alpha=0.5)
-    if fourth / 4 > TOLERANCE[X.dtype] / 4:  # else a correction is due every fourth step at most
-        change = plus_product(change, square, THIRD * B + FOURTH * square)
-    return on_manifold(plus_product(X, X, change))
+    square, enough = B @ B, 2**0.5 * TOLERANCE[X.dtype] / 16 * B.shape[-1] ** 0.5
+
+    def second_order(brief: bool, X: Tensor, B: Tensor, square: Tensor) -> Tensor:
+        change = torch.add(B, square, alpha=0.5)
+        if brief:
+            return moved(True, X, B, change)
+        more = square @ (THIRD * B + FOURTH * square)
+        sizes = norms(more + more.mT)  # of 2 FOURTH B^4
+        keys = [size * size / 4 <= enough if size < LONG_TAYLOR else None for size in sizes]
+        return by_decision(keys, moved, X, B, change + more)
+
+    def moved(brief: bool | None, X: Tensor, B: Tensor, change: Tensor) -> Tensor:
+        if brief is None:  # so long a step that powers do not help
+            change = expm1(B)
+        point = plus_product(X, X, change)
+        return point if brief and not measured else on_manifold(point)
+
+    return by_decision([size * size / 4 <= enough for size in norms(square)], second_order, X, B, square)
 
 
-def on_manifold(M: Tensor) -> Tensor:
-    """Return M, corrected if one vector shows that it has left the manifold."""
-    return M if orthogonality_probe(M) <= TOLERANCE[M.dtype] else newton_schulz_orthonormalize(M)
+def on_manifold(
+    M: Tensor,
+    tolerance: float | None = None,  # of ||M^T M - I||_F / sqrt(k)
+    far: Callable[[Tensor], Tensor] | None = None,
+    enough: float | None = None,
+) -> Tensor:
+    """Return M itself, or with each matrix whose error exceeds the tolerance, by default `TOLERANCE`, moved by
+    `newton_schulz_orthonormalize` with these arguments."""
 
+    def corrected(near: bool, M: Tensor, E: Tensor) -> Tensor:
+        return M if near else _nearer(M, E, far, enough)
 
-@lru_cache(maxsize=64)
-def probing_signs(k: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A fixed random vector of signs (k, 1)."""
-    return (torch.rand(k, 1, generator=torch.Generator().manual_seed(k)) < 0.5).to(dtype).mul_(2).sub_(1).to(device)
-
-
-def _rms(w: Tensor, probe: Tensor) -> float:
-    return largest_norm(w) / len(probe) ** 0.5
-
-
-def orthogonality_probe(M: Tensor) -> float:
-    """Return ||(M^T M - I) v|| / ||v|| for one fixed random v of signs, the largest over a batch; O(d k).
-
-    Its mean square over v is ||M^T M - I||_F^2 / k, the square of `orthogonality_error`. In float64: at d = 2048 the
-    rounding of two products with a float32 vector is twice the tolerance.
-    """
-    wide = M.double()
-    probe = probing_signs(M.shape[-1], wide.dtype, M.device)
-    return _rms(wide.mT @ (wide @ probe) - probe, probe)
+    E, limit = deviation(M), (TOLERANCE[M.dtype] if tolerance is None else tolerance) * M.shape[-1] ** 0.5
+    return by_decision([size <= limit for size in norms(E)], corrected, M, E)
 
 
 def left_step(
@@ -180,22 +196,27 @@ def _left_span_step(X: Tensor, G: Tensor, t: float, *, exact: bool) -> Tensor:
     skew = (B - B.mT) / 2  # X^T H; G's symmetric part in X^T G drops out of W
     H = G - X @ (B - skew)
     S = H.mT @ H
-    c = t * (float(S.diagonal(dim1=-2, dim2=-1).amax()) ** 0.5 or 1.0)
-    if c == 0:  # t is 0, or so short that it vanishes
-        return X
+    root = S.diagonal(dim1=-2, dim2=-1).amax(-1)[..., None, None].sqrt()
+    c = t * torch.where(root == 0, 1.0, root)
+    c = torch.where(c == 0, torch.finfo(c.dtype).tiny, c)  # t is 0, or so short that it vanishes
     identity = torch.eye(B.shape[-1], dtype=X.dtype, device=X.device).expand_as(B)
-    upper, lower = torch.cat([-t * skew, c * identity], -1), torch.cat([(-t * t / c) * S, -t * skew], -1)
+    upper, lower = torch.cat([-t * skew, c * identity], -1), torch.cat([(-t / c) * (t * S), -t * skew], -1)
     Z, VtX = torch.cat([upper, lower], -2), torch.cat([identity, (-t / c) * skew], -2)  # H^T X = skew^T
-    size = largest_norm(Z)
-    if not size <= (LONG_EXP if exact else LONG_CAYLEY):
-        return _left_basis_step(X, G, t, exact=exact)
-    if exact:
-        inside = _phi1(Z, VtX, size)
-    else:  # Cayley's curve by Sherman-Morrison-Woodbury (Wen & Yin 2013)
-        identity = torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device)
-        inside = torch.linalg.solve(identity - Z / 2, VtX)
-    on_H, on_X = inside.chunk(2, -2)
-    return on_manifold(X + (X @ (c * on_X) - H @ (t * on_H)))  # the formula multiplies what X lacks
+
+    def moved(size: float | None, X: Tensor, G: Tensor, H: Tensor, Z: Tensor, VtX: Tensor, c: Tensor) -> Tensor:
+        if size is None:
+            return _left_basis_step(X, G, t, exact=exact)
+        if exact:
+            inside = _phi1(Z, VtX, size)
+        else:  # Cayley's curve by Sherman-Morrison-Woodbury (Wen & Yin 2013)
+            identity = torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device)
+            inside = torch.linalg.solve(identity - Z / 2, VtX)
+        on_H, on_X = inside.chunk(2, -2)
+        return on_manifold(X + (X @ (c * on_X) - H @ (t * on_H)))  # the formula multiplies what X lacks
+
+    sizes, limit = norms(Z), LONG_EXP if exact else LONG_CAYLEY
+    short = max((size for size in sizes if size <= limit), default=0.0)
+    return by_decision([short if size <= limit else None for size in sizes], moved, X, G, H, Z, VtX, c)
 
 
 def _left_basis_step(X: Tensor, G: Tensor, t: float, *, exact: bool) -> Tensor:
@@ -203,7 +224,8 @@ def _left_basis_step(X: Tensor, G: Tensor, t: float, *, exact: bool) -> Tensor:
 
     There W is the skew matrix Q^T W Q of side 2 k at most, whose f is a rotation whatever its length.
     """
-    largest = float(G.abs().amax()) or 1.0
+    largest = G.abs().amax((-2, -1), keepdim=True)
+    largest = torch.where(largest == 0, 1.0, largest)
     Q = torch.linalg.qr(torch.cat([X, G / largest], -1)).Q
     Y, F = Q.mT @ X, Q.mT @ G
     skew = left_skew(Y, F)
@@ -235,21 +257,26 @@ def qr_orthonormalize(M: Tensor) -> Tensor:
     By Cholesky's factor of M^T M: after a tangent step M^T M = I + t^2 xi^T xi, so it is well conditioned unless the
     step is huge; then Householder's QR.
     """
+
+    def factor(short: bool, M: Tensor, lower: Tensor) -> Tensor:
+        if short:
+            return torch.linalg.solve_triangular(lower.mT, M, upper=True, left=False)
+        _check_finite(M)
+        return unique_q(M)
+
     gram = M.mT @ M
-    if float(gram.diagonal(dim1=-2, dim2=-1).amax()) < 10:
-        factor, failed = torch.linalg.cholesky_ex(gram)
-        if not bool(failed.any()):
-            return torch.linalg.solve_triangular(factor.mT, M, upper=True, left=False)
-    _check_finite(M)
-    return unique_q(M)
+    lower, failed = torch.linalg.cholesky_ex(gram)
+    short = (gram.diagonal(dim1=-2, dim2=-1).amax(-1) < 10) & (failed == 0)
+    return by_decision(short.reshape(-1).tolist(), factor, M, lower)
 
 
-def polar_orthonormalize(M: Tensor) -> Tensor:
+def polar_orthonormalize(M: Tensor, tolerance: float = 0.0) -> Tensor:
     """Return the polar factor M (M^T M)^(-1/2) (..., d, k), the nearest orthonormal matrix, to rounding.
 
-    Newton-Schulz steps converge to it; after a long step it comes from the singular vectors of M.
+    Newton-Schulz steps converge to it; after a long step it comes from the singular vectors of M. Matrices within the
+    tolerance are returned unchanged: if all are, M itself.
     """
-    return newton_schulz_orthonormalize(M, _by_singular_vectors, 4 * torch.finfo(M.dtype).eps)
+    return on_manifold(M, tolerance, _by_singular_vectors, 4 * torch.finfo(M.dtype).eps)
 
 
 def _by_singular_vectors(M: Tensor) -> Tensor:
@@ -282,20 +309,26 @@ def newton_schulz_orthonormalize(
     converge (||E^2||_F >= 1, which bounds E's eigenvalues) is made by `far`, by default QR. `enough` is the error at
     the end, by default `TOLERANCE`.
     """
+    return _nearer(M, deviation(M), far, enough)
+
+
+def _nearer(M: Tensor, E: Tensor, far: Callable[[Tensor], Tensor] | None = None, enough: float | None = None) -> Tensor:
     left = (enough or TOLERANCE[M.dtype]) * M.shape[-1] ** 0.5
-    while True:
-        E = deviation(M)
-        size = largest_norm(E)
-        if size**2 <= left:
+
+    def first_order(last: bool, M: Tensor, E: Tensor) -> Tensor:
+        if last:
             return plus_product(M, M, E, -0.5)
-        square = E @ E
-        rest = largest_norm(square)
-        if not rest < 1:
+        square = E @ E  # 5 E^3 / 8 + ... is below 0.78 ||E^3||, and ||E^3|| <= ||E^2||^(3/2)
+        keys = [0.75 * rest**1.5 <= left if rest < 1 else None for rest in norms(square)]
+        return by_decision(keys, second_order, M, E, square)
+
+    def second_order(last: bool | None, M: Tensor, E: Tensor, square: Tensor) -> Tensor:
+        if last is None:
             return (far or qr_orthonormalize)(M)
         M = plus_product(M, M, torch.add(E, square, alpha=-0.75), -0.5)
-        # 5 E^3 / 8 + ... is below 0.78 ||E^3|| for ||E|| < 1/2, and ||E^3|| <= ||E^2||^(3/2)
-        if size <= 0.5 and 0.75 * rest**1.5 <= left:
-            return M
+        return M if last else newton_schulz_orthonormalize(M, far, enough)
+
+    return by_decision([size * size <= left for size in norms(E)], first_order, M, E)
 
 
 def newton_schulz_unseen(
@@ -319,9 +352,9 @@ def newton_schulz_unseen(
     return M
 
 
-def largest_norm(E: Tensor) -> float:
-    """Return the largest Frobenius norm of the matrices E (..., k, k)."""
-    return float(torch.linalg.vector_norm(E, dim=(-2, -1)).amax())
+def norms(E: Tensor) -> list[float]:
+    """Return the Frobenius norm of each matrix E (..., k, k)."""
+    return torch.linalg.vector_norm(E, dim=(-2, -1)).reshape(-1).tolist()
 
 
 ORTHONORMALIZE: dict[str, Callable[[Tensor], Tensor]] = {

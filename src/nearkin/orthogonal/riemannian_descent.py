@@ -12,7 +12,7 @@ from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, step_length
-from nearkin.orthogonal.retraction import RETRACTIONS, left_step, newton_schulz_unseen, right_step
+from nearkin.orthogonal.retraction import RETRACTIONS, UNMEASURED, left_step, newton_schulz_unseen, right_step
 from nearkin.orthogonal.small_step import descend_small, is_small
 
 
@@ -37,8 +37,8 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         float32.
     momentum: heavy ball, in [0, 1], or `Adam()` for the Adam-like step.
     stabilize_every: number of steps after which one Newton-Schulz step removes rounding errors; 0 for never.
-    foreach: whether parameters of one shape, of up to 64 x 64 entries a matrix, move as one batch. Each then takes as
-        many Newton-Schulz steps as the worst of them needs.
+    foreach: whether parameters of one shape, of up to 64 x 64 entries a matrix, move as one batch. Each moves as it
+        would alone, up to the rounding of batched products.
     check_finite: whether gradients are tested before use: True, "every N" for every N-th step, or False. A test is one
         synchronisation with the device; an undetected NaN goes into the parameters.
     capturable: for "newton-schulz" (and "auto", which is then the same) without Adam: whether steps never wait for the
@@ -112,7 +112,8 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
             return newton_schulz_unseen(X, X - group["lr"] * step)
         if X.shape[-2] == X.shape[-1]:
             direction, length = _skew_direction(right_skew(X, G), group, state)
-            return right_step(X, direction, length, _retraction(X, group))
+            measured = state["step"] % UNMEASURED == 1
+            return right_step(X, direction, length, _retraction(X, group), measured=measured)
         M = first_moment(G, group, state)
         batch = (-1, *X.shape[-2:])
         raw = [] if group.get("betas") is None else list(drop_normal(X, G).view(batch))

@@ -10,7 +10,7 @@ from nearkin._types import Record
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal.optimizer import PRODUCTS, AbstractOrthogonalOptimizer
 from nearkin.orthogonal.retraction import TOLERANCE, inverse_polynomial, left_step, right_step
-from nearkin.orthogonal.small_step import combine, correct, move, signs_array
+from nearkin.orthogonal.small_step import combine, correct, move
 
 CONTRACTION = 0.5  # the paper's q: alpha ||W|| / 2 is at most this
 
@@ -90,7 +90,7 @@ class SGDG(AbstractOrthogonalOptimizer):
         V = state.get("momentum", torch.zeros(d, d)) if group["momentum"] else torch.zeros(0, d)
         inverse, _ = inverse_polynomial(-4, 5)  # of 1 - u for -q^2 <= u <= 0, to 7e-8
         numbers = np.array((group["lr"], group["momentum"], TOLERANCE[torch.float32], *inverse), np.float32)
-        moved = move(X, G, _cayley_step, V.numpy(), numbers, signs_array(d, "f"))
+        moved = move(X, G, _cayley_step, V.numpy(), numbers)
         if moved and group["momentum"]:
             state["momentum"] = V
         return moved
@@ -110,9 +110,7 @@ class SGDG(AbstractOrthogonalOptimizer):
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
-def _cayley_step(
-    Xs: np.ndarray, Gs: np.ndarray, turned: bool, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
-) -> bool:
+def _cayley_step(Xs: np.ndarray, Gs: np.ndarray, turned: bool, V: np.ndarray, numbers: np.ndarray) -> bool:
     """`SGDG._move` of X (1, d, d), its momentum V (d, d) or (0, d): Y = 2 (I + Q)(I - Q^2)^-1 X - X, Q = alpha W / 2.
     False, and nothing is changed, if G is not finite or Y not on the manifold."""
     X, G = (Xs[0].T.copy(), Gs[0].T.copy()) if turned else (Xs[0], Gs[0])
@@ -143,7 +141,7 @@ def _cayley_step(
     np.dot(Q, S, P)
     combine(two, S, two, P, Y, zero)
     combine(one, Y, -one, X, Y, zero)
-    if not (np.isfinite(total) and correct(Y, P, S, signs, tolerance)):
+    if not (np.isfinite(total) and correct(Y, P, S, tolerance)):
         return False
     for i in range(d):
         for j in range(d):

@@ -6,7 +6,6 @@ and of `retraction.left_step` with "newton-schulz".
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from nearkin._compile import cached_njit
 from nearkin._threads import SHORT, serial_products
 from nearkin._types import Record
 from nearkin.orthogonal.optimizer import COMPILED, COMPILED_THREADED
-from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE, probing_signs
+from nearkin.orthogonal.retraction import FOURTH, LONG_TAYLOR, THIRD, TOLERANCE, UNMEASURED
 
 TINY = 8  # sides up to which plain loops multiply faster than BLAS
 DTYPES = {"f": torch.float32, "d": torch.float64}  # by NumPy's names
@@ -51,7 +50,7 @@ def descend_small(
         v = _moment(state, "second_moment", (b, *v.shape[1:]), X.dtype)
     if d > k:
         return move(X, G, _tall_step, m, v, numbers)
-    return move(X, G, _square_step, m, v, numbers, signs_array(d, X.dtype.char))
+    return move(X, G, _square_step, m, v, numbers, np.array(state["step"] % UNMEASURED == 1))
 
 
 def _moment(
@@ -91,12 +90,6 @@ def move(X: np.ndarray, G: np.ndarray, step: Callable[..., bool], *given: np.nda
     return moved
 
 
-@lru_cache(maxsize=64)
-def signs_array(k: int, char: str) -> np.ndarray:
-    """`probing_signs` (k,) for compiled steps, of the dtype "f" or "d"."""
-    return probing_signs(k, torch.float32, torch.device("cpu")).view(-1).numpy().astype(char)
-
-
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> None:
     """C <- A B; BLAS takes longer to begin than the smallest products last."""
@@ -131,7 +124,7 @@ def times(A: np.ndarray, P: np.ndarray, turned: bool, T: np.ndarray) -> None:
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
 def _square_step(
-    X: np.ndarray, G: np.ndarray, turned: bool, M: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
+    X: np.ndarray, G: np.ndarray, turned: bool, M: np.ndarray, V: np.ndarray, numbers: np.ndarray, due: np.ndarray
 ) -> bool:
     d, tolerance = X.shape[1], numbers[6]
     m, v, Y = M.copy(), V.copy(), np.empty_like(X)  # they count only if all steps are taken
@@ -146,7 +139,8 @@ def _square_step(
         if not np.isfinite(total):  # NaN or infinity in a column of G is one in the whole column of P
             return False
         _turn(P, A, m[b : b + 1], v[b : b + 1], numbers)
-        if not (_follow_series(X[b], A, turned, Y[b], P, E, tolerance) and correct(Y[b], A, E, signs, tolerance)):
+        added = _follow_series(X[b], A, turned, Y[b], P, E, tolerance)
+        if not (added < np.inf and ((added <= tolerance / 16 and not due[()]) or correct(Y[b], A, E, tolerance))):
             return False
     for old, new in ((X, Y), (M, m), (V, v)):
         for b in range(len(old)):
@@ -220,7 +214,7 @@ def _orthonormalize(Y: np.ndarray, turned: bool, E: np.ndarray, S: np.ndarray, T
             if not rest < 1:
                 return False
             combine(one, E, Y.dtype.type(-0.75), S, E, zero)
-            done = size <= half and Y.dtype.type(0.75) * rest ** Y.dtype.type(1.5) <= left
+            done = Y.dtype.type(0.75) * rest ** Y.dtype.type(1.5) <= left
         times(Y, E, turned, T)
         for i in range(len(Y)):
             for j in range(Y.shape[1]):
@@ -241,35 +235,17 @@ def _shifted_norm(E: np.ndarray, c: float) -> float:
 
 
 @cached_njit()
-def correct(Y: np.ndarray, E: np.ndarray, P: np.ndarray, signs: np.ndarray, tolerance: float) -> bool:
+def correct(Y: np.ndarray, E: np.ndarray, P: np.ndarray, tolerance: float) -> bool:
     """Newton-Schulz steps until Y (d, d) is on the manifold up to the tolerance; whether it is near enough for them."""
+    one, side = Y.dtype.type(1), np.sqrt(Y.dtype.type(len(Y)))
     for _ in range(4):
-        error = _distance(Y, signs, E[0])
+        product(Y.T, Y, E)
+        error = _shifted_norm(E, one) / side
         if error <= tolerance or not error < 0.1:
             return error <= tolerance
-        product(Y.T, Y, E)
-        for i in range(len(E)):
-            E[i, i] -= 1
         product(Y, E, P)
         combine(Y.dtype.type(1), Y, Y.dtype.type(-0.5), P, Y, Y.dtype.type(0))
     return False
-
-
-@cached_njit(fastmath={"reassoc", "contract", "nsz"})
-def _distance(Y: np.ndarray, signs: np.ndarray, w: np.ndarray) -> float:
-    """`_rms` of w <- Y^T Y signs - signs, by loops: numba compiles each product of other layouts for half a second."""
-    d, total = len(Y), Y.dtype.type(0)
-    for j in range(d):
-        w[j] = -signs[j]
-    for i in range(d):
-        along = Y.dtype.type(0)
-        for j in range(d):
-            along += Y[i, j] * signs[j]
-        for j in range(d):
-            w[j] += along * Y[i, j]
-    for j in range(d):
-        total += w[j] * w[j]
-    return np.sqrt(total / d)
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
@@ -301,24 +277,30 @@ def _follow_series(
     P: np.ndarray,  # (d, d)
     E: np.ndarray,  # (d, d)
     tolerance: float,
-) -> bool:
+) -> float:
+    """A bound of ||Y^T Y - I||_F / sqrt(d) for X on the manifold; infinite, without Y, for B too long."""
     d, number = len(X), X.dtype.type
-    zero, one, half = number(0), number(1), number(0.5)
+    zero, one, half, side = number(0), number(1), number(0.5), np.sqrt(number(2 * len(X)))
     product(B, B, Y)
-    size = zero
+    size, more = zero, zero  # squares of ||B^2||_F and 2 FOURTH ||B^4||_F
     for i in range(d):
         for j in range(d):
             size += Y[i, j] * Y[i, j]
-    if not size <= d:
-        return False
-    if size / 4 > tolerance / 4 * np.sqrt(number(d)):  # left is B^4 / 4 without, and FOURTH^2 B^8 with two more terms
+    added = size / 4 / side
+    if not added <= tolerance / 16:
         combine(number(THIRD), B, number(FOURTH), Y, P, zero)
         product(Y, P, E)
+        for i in range(d):
+            for j in range(i + 1):
+                more += (E[i, j] + E[j, i]) ** 2 * (one if i == j else number(2))
+        added = more / 4 / side
+        if not more < LONG_TAYLOR**2:
+            return np.inf
         combine(one, B, one, E, B, zero)
     combine(one, B, half, Y, B, zero)
     times(X, B, turned, P)
     combine(one, X, one, P, Y, zero)
-    return True
+    return added
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})

@@ -116,15 +116,15 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
 
     def _draw(self, X: Tensor, M: Tensor, s: int, group: Record, state: Record) -> list[tuple[Tensor, float]]:
         """Return components (l, s) of each matrix and the scale of its entries."""
-        (b, d, _), generator = X.shape, self._drawing(group, state)
+        b, d, _ = X.shape
         if group["sampling"] == "uniform":
-            return [(uniform_components(d, s, generator), uniform_scale(d, s)) for _ in range(b)]
+            return [(uniform_components(d, s, self._drawing(group, state)), uniform_scale(d, s))] * b
         Omega = left_skew(X, M)
         if group["sampling"] == "importance":
             schedule = round_robin(d).to(X.device)
-            return [draw_matching(one, schedule, generator) for one in Omega]
+            return [draw_matching(one, schedule, self._drawing(group, state)) for one in Omega]
         weights = [WEIGHTS[group["sampling"]](one) for one in Omega]
-        components = [direct_components(H, s, generator) for H in weights]
+        components = [direct_components(H, s, self._drawing(group, state)) for H in weights]
         return [(parts, regular_scale(H, parts)) for H, parts in zip(weights, components, strict=True)]
 
 

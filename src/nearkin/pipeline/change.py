@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 import nearkin as nk
-from nearkin._check import check_integer
+from nearkin._check import as_array, check_integer, check_output
 from nearkin._fields import StrPath, counted
 from nearkin._storage import (
     MANIFEST,
@@ -27,7 +27,7 @@ from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import RowIds
 from nearkin.index.searching import Scan, normalised
 from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.metrics.trial import paired_difference
+from nearkin.metrics.trial import mean_interval, paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import exact_metric
 from nearkin.pipeline.inputs import LEFT, decoded
@@ -50,7 +50,7 @@ def change_rows(
     of a file; "upsert": those that the index has, and add the others. ValueError, and no change, for an unknown id. The
     evaluation of the old vectors is left out. With `missing_ok`, "remove" counts unknown ids, "missing".
     """
-    path, steps, missing = Path(folder), steps or Steps(), 0
+    path, steps, missing = check_output(folder), steps or Steps(), 0
     metric = read_config(path, "index")["metric"]
     if file is not None:
         file.check_finite(metric=metric)
@@ -67,7 +67,7 @@ def change_rows(
             if how == "add":
                 index.add(X, ids=ids, callback=callback)
             elif how == "upsert":
-                index.upsert(X, np.asarray(ids), callback=callback)
+                index.upsert(X, ids, callback=callback)
             elif how == "update":
                 index.update(as_own(ids, index.ids), X, callback=callback)
             else:
@@ -89,14 +89,14 @@ def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | 
     with replacing_folder(path, overwrite=True) as fresh:
         index.save(fresh)
         if run is not None:
-            write_record(fresh / RUN, run)
+            write_record(fresh / RUN, run | {"changed": True})
         if (path / LEFT).is_file():
             move_left(path, fresh, RowIds(index.ids, len(index)).positions(before))
 
 
 def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
     """Ids in the type of the index's ids `own`; numbers may be given as text."""
-    given = np.asarray(ids)
+    given = as_array(ids, "ids")
     if given.dtype.kind == "U" and (own is None or own.dtype.kind != "U"):
         wrong = [text for text in given.tolist() if not text.lstrip("-").isdecimal()]
         if wrong:
@@ -129,7 +129,7 @@ def _check(folder: Path, callback: Callback) -> Record:
     for done, name in enumerate(manifest.files, 1):
         try:
             manifest.verify(name)
-        except (ValueError, OSError) as error:
+        except ValueError as error:
             damaged.append(str(error))
         callback(done, {"total": len(manifest.files)})
     offered: Record = {}
@@ -202,17 +202,18 @@ def watch(
     half = (len(X) - q) // 2
     Q, base, learned = X[:q], X[q : q + half], X[q + half :]
     again = _learned(index, _rows(index), VectorFile(file.name, array_rows(learned)), random_state, steps)
-    truth = ExactNeighbours.of(base, Q, k, "l2" if exact_metric(index) == "l2" else "ip")
+    truth = ExactNeighbours.of(base, Q, k, exact_metric(index))
     values = []
     for quantizer in (cast(Quantizer, index.quantizer), again):
         with steps.step("search"):
             found = nk.Index.build(base, quantizer, metric=index.metric, n_probe=index.n_probe).search(Q, k)[1]
             values.append(truth.recall(found))
-    zero = np.zeros(q)
-    pairs = {"now": (values[0], zero), "again": (values[1], zero), "gain": (values[1], values[0])}
-    found = {name: paired_difference(*pair)._asdict() for name, pair in pairs.items()}
-    about = {"index": str(folder), "data": file.name, "drift": found["gain"]["low"] > _LUCK}
-    return about | {"k": truth.ids.shape[1], "rows": len(base), "queries": q} | found
+    made: Record = {"gain": paired_difference(values[1], values[0])._asdict()}
+    for name, recall in zip(("now", "again"), values, strict=True):
+        low, high = mean_interval(recall)
+        made[name] = {"mean": float(recall.mean()), "low": low, "high": high}
+    about = {"index": str(folder), "data": file.name, "drift": made["gain"]["low"] > _LUCK}
+    return about | {"k": truth.ids.shape[1], "rows": len(base), "queries": q} | made
 
 
 def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: Steps | None = None) -> Record:
@@ -220,6 +221,7 @@ def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: 
     kept vectors its vectors are decoded from the old codes. The rows of the file are not added. ValueError, and no
     change, for an index without codes, or of bits without vectors."""
     steps = steps or Steps()
+    check_output(folder)
     file.check_finite(metric=read_config(folder, "index")["metric"])
     with ExitStack() as locked:
         with steps.step("wait"):

@@ -21,7 +21,7 @@ import nearkin as nk
 from nearkin import _storage
 from nearkin._check import check_queries
 from nearkin._distributed import Group, current
-from nearkin._fields import StrPath
+from nearkin._fields import StrPath, with_interval
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, CentroidCodes, Fittable, Remembering, VectorCodes
 from nearkin.data import VectorFile
@@ -32,7 +32,7 @@ from nearkin.index.searching import normalised
 from nearkin.metrics.trial import Difference
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
 from nearkin.pipeline.inputs import FEWEST_QUERIES
-from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, plus_minus, write_record
+from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, write_record
 from nearkin.pipeline.work import WorkFolder, work_place, working
 from nearkin.quantization.best import BestCode
 from nearkin.quantization.sized import AxisCode, ProductCode, fitted_code
@@ -40,6 +40,7 @@ from nearkin.statistics import block_rows, shared_generator
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 JUDGED_ROWS = 10_000
+_OFFSETS_FROM = 4_096  # vectors that decide the offsets of those that are kept
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
 _TRAINED = "trained"  # the part of a work folder that is made first: the index without rows
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
@@ -102,6 +103,7 @@ def compress_file(
     with steps.step("check") as callback:
         for vectors in files:
             vectors.part(*group.share(len(vectors))).check_finite(callback, metric=metric)
+        kept = None if kept is None else kept.about(file.sample(_OFFSETS_FROM, 0))
         if kept is not None and not np.can_cast(file.dtype, kept.dtype):
             for chunk in file.part(*group.share(len(file))).chunks():
                 kept.check(chunk)
@@ -129,8 +131,7 @@ def compress_file(
                 index.save(fresh)
                 write_record(fresh / RUN, record | {"seconds": steps.seconds, "history": history})
                 if kept is not None:  # copied chunk by chunk, to the file that Index.load looks for
-                    rows, shape = file.chunks(callback=callback), (len(file), kept.row_bytes // kept.dtype.itemsize)
-                    _storage.write_rows(fresh / "vectors.npy", map(kept.stored, rows), shape, kept.dtype)
+                    kept.write(fresh / "vectors.npy", map(kept.stored, file.chunks(callback=callback)), len(file))
             record["bytes_on_disk"] = bytes_on_disk(out)
         return group.exchange(record | {"seconds": steps.seconds})[0]
 
@@ -139,28 +140,26 @@ def won_line(trials: Sequence[Fields]) -> str:
     """The winner, its recall with a 95 % interval, and its lead over product codes if these were tried; ties are called
     so."""
     first, *others = trials
-    text = f"won: {first['candidate']}, recall@10 {plus_minus(first['value'], first['interval'])} (95 %)"
+    recall = with_interval(first["value"], first["interval"], word="95 % interval ")
+    text = f"won: {first['candidate']}, recall@10 {recall}"
     if not others:
         return f"{text}, the only codec compared"
     best = max(others, key=lambda row: row["value"])
     if best["value"] > first["value"]:
-        return f"{text}; the fastest of those level with {best['candidate']}: {_lead(best)}"
+        return f"{text}; the fastest of those level with {best['candidate']}: {Difference(*best['lead'])}"
     other = next((row for row in others if row["candidate"] == "product"), best)
-    return f"{text}; over {other['candidate']}: {_lead(other)}"
-
-
-def _lead(row: Fields) -> str:
-    """The winner's lead over a candidate with half of its 95 % interval; a tie if this includes 0."""
-    lead = Difference(*row["lead"])
-    return f"{'' if lead.clear else 'a tie, '}{lead.mean:+.3f} ± {(lead.high - lead.low) / 2:.3f}"
+    return f"{text}; over {other['candidate']}: {Difference(*other['lead'])}"
 
 
 def trial_rows(trials: Sequence[Fields]) -> tuple[list[str], list[list[object]]]:
     """Columns and rows of the table of candidates, the winner first."""
     return ["codec", "recall@10 (95 %)", "winner's lead", "bytes"], [
-        [row["candidate"], plus_minus(row["value"], row["interval"]), "won" if row["won"] else _lead(row), row["bytes"]]
+        [
+            row["candidate"], with_interval(row["value"], row["interval"]),
+            "won" if row["won"] else str(Difference(*row["lead"])), row["bytes"],
+        ]
         for row in trials
-    ]
+    ]  # fmt: skip
 
 
 def _agreed_job(
@@ -286,7 +285,7 @@ def _record(
         record["lengths"] = "in a byte of each vector" if index.norms.n_bytes else common
     with steps.step("evaluate") as callback:
         if isinstance(fitted, VectorCodes):
-            X = file.take(rows_as_queries(file, run, JUDGED_ROWS))
+            X = file.take(rows_as_queries(file, run, JUDGED_ROWS)[0])
             X = normalised(X) if index.metric == "cosine" else X
             record["distortion"] = fitted.distortion(X)
             variance = float(X.var(axis=0, dtype=np.float64).sum())

@@ -1,6 +1,5 @@
 """`nearkin demo`: scikit-learn's handwritten digits searched exactly and through codes."""
 
-import shlex
 import time
 from functools import cache
 from itertools import product
@@ -10,7 +9,7 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin import metrics
-from nearkin._fields import StrPath
+from nearkin._fields import StrPath, command
 from nearkin._storage import check_target, saving_folder
 from nearkin._types import Record, Seed
 from nearkin.metrics.hamming import RankHistograms
@@ -93,5 +92,4 @@ def _trial(name: str, index: nk.Index, n_bytes: int, distortion: float = 0.0, se
 
 def explore_command(out: StrPath) -> str:
     """The command that shows the digits in a folder of `save_demo`, with their neighbours."""
-    index, labels, images = (shlex.quote(f"{out}/{name}") for name in ("index", "labels.npy", "images.npy"))
-    return f"nearkin explore {index} --labels {labels} --images {images}"
+    return command("explore", f"{out}/index", labels=f"{out}/labels.npy", images=f"{out}/images.npy")

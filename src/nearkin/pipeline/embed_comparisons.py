@@ -1,7 +1,6 @@
 """`nearkin embed` on comparisons: a map of the objects, measured on held-out answers and saved as a folder."""
 
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -15,10 +14,10 @@ from nearkin._distributed import current
 from nearkin._fields import FileOrFrame, Record, StrPath, counted
 from nearkin._storage import check_target, saving_folder
 from nearkin.contracts import Callback, ignore
-from nearkin.data.comparisons.forms import orient
-from nearkin.data.comparisons.votes import held_out_noise_floor, number_questions, split_comparisons
+from nearkin.data.comparisons.forms import turn
+from nearkin.data.comparisons.votes import held_out_noise_floor, number_judgements, number_questions, split_comparisons
 from nearkin.data.formats.parquet import write_table
-from nearkin.embedding.ordinal.answers import N_FOLDS, error_interval
+from nearkin.embedding.ordinal.answers import N_FOLDS, error_interval, n_judgements
 from nearkin.embedding.ordinal.answers import reversed_raters as reversed_raters_of
 from nearkin.embedding.ordinal.estimator import KIND, embedding_config, write_embedding
 from nearkin.plots.figures import plot_dimensions, plot_error, plot_map
@@ -30,7 +29,7 @@ Opposite: TypeAlias = dict[Any, float]
 
 NEXT = 20  # questions to ask next, of the most information
 SHARES = (0.1, 0.2, 0.4, 0.7)  # of the answers, for the error curve
-_HELD_OUT = 0.2  # share of the questions
+_HELD_OUT = 0.2  # share of the questions; see `split_comparisons` for ratings
 DIMENSIONS = (1, 2, 3, 5, 8, 12)
 MAX_CURVE = 200_000  # comparisons; with more the ten fits of the curves and the fifty of the ellipses are left out
 _REPEATED = 20  # questions; the standard error of the share that is contradicted is then below .11
@@ -51,7 +50,8 @@ def embed_comparisons(
 ) -> Record:
     """Embed comparisons and write a folder with map, figures and held-out error: `nearkin embed`.
 
-    The held-out error is that of a fit without a fifth of the questions, with its 90 % interval, and the noise floor,
+    The held-out error is that of a fit without a fifth of the questions (of rated pairs a third, as only comparisons
+    of two held-out ratings are tested), with its 90 % interval, and the noise floor,
     the least error of any model on new answers, where at least 20 questions were asked twice. Raters who answer the
     opposite of the others are named, and do not count in this error; `raters` is "equal" or "estimated", "turn" to
     reverse their answers, "drop" to leave them out. The saved embedding is fitted on all answers. Invalid rows are
@@ -78,24 +78,27 @@ def embed_comparisons(
     model.fit(answers, raters=weighed, callback=_half(callback, 1)).dimension_curve_ = trial.dimension_curve_
     floor, floor_note = _noise_floor(_without_opposite(answers, doubted, "drop")[0])
     record: Record = _describe(path, out, answers, model) | {
-        "held_out_answers": len(test), "held_out_error": error, "held_out_interval": [low, high], "curves": curves,
+        "held_out_answers": len(test), "held_out_judgements": n_judgements(test), "held_out_error": error,
+        "held_out_interval": [low, high], "curves": curves,
         "noise_floor": floor, "dimension_curve": model.dimension_curve_,
         "reversed_raters": {str(rater): share for rater, share in opposite.items()},
     }  # fmt: skip
     record["notes"] = notes = [*record["notes"], *reversal_notes]
     if dim == "auto":
-        notes.append(
-            f"dimension {model.n_components_} is the smallest whose error is within one standard error of the least"
-        )
         tried = cast(Record, model.dimension_curve_)
         if min(tried["error"]) >= tried["chance"]:
             notes.append(
                 f"no dimension predicts held-out answers: the least error is {min(tried['error']):.3f}, and coin flips "
-                f"have {tried['chance']:.3f} or more 19 times of 20; collect more answers, or doubt the map"
+                f"have {tried['chance']:.3f} or more 19 times of 20; collect more answers, or doubt the map. Dimension "
+                f"{model.n_components_} is the smallest"
+            )
+        else:
+            notes.append(
+                f"dimension {model.n_components_} is the smallest whose error is within one standard error of the least"
             )
     notes.append(
-        f"held-out error {error:.3f}, 90 % interval {low:.3f} to {high:.3f}, on {len(test)} answers to questions that "
-        f"were not trained on; {floor_note}"
+        f"held-out error {error:.3f}, 90 % interval {low:.3f} to {high:.3f}, on {counted(len(test), 'comparison')} "
+        f"from {counted(record['held_out_judgements'], 'judgement')} that were not trained on; {floor_note}"
     )
     if missing := letters_without_font(map(str, model.objects_.tolist())):
         notes.append(f"map.png shows boxes for {missing}, which its font lacks; map.svg and the report do not")
@@ -130,7 +133,7 @@ def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tup
     elif how == "turn":
         if answers.events is not None:
             raise ValueError("--raters turn is for answers between two; for these answers type --raters drop")
-        answers = replace(answers, indices=orient(answers.indices, ~theirs))
+        answers = turn(answers, ~theirs)
     kept = "kept, but not in the held-out error; type --raters turn or --raters drop"
     done = {"keep": kept, "turn": "turned round", "drop": "left out"}[how]
     return answers, [
@@ -198,7 +201,7 @@ def _half(callback: Callback, part: int) -> Callback:
 def _curves(
     train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: Record
 ) -> dict[str, dict[str, float]]:
-    """Held-out errors against the number of answers and against the dimension; none for more than `MAX_CURVE` answers.
+    """Held-out errors against the number of judgements and the dimension; none for more than `MAX_CURVE` comparisons.
     `trial` was fitted on all of `train`. Raters have equal weights."""
     if len(train) > MAX_CURVE:
         return {}
@@ -209,9 +212,10 @@ def _curves(
     dim = trial.n_components_
     known = 1.0 - trial.score(test) if trial.rater_reliability_ is None else error(train, dim)
     limit = max(1, train.n_objects - 2)
-    sizes = sorted({max(2, round(share * len(train))) for share in SHARES})
-    drawn = numpy_generator(options["random_state"]).permutation(len(train))  # files are often sorted
-    by_answers = {size: error(train.take(drawn[:size]), dim) for size in sizes} | {len(train): known}
+    number, whole = number_judgements(train, shared=False), n_judgements(train)
+    place = numpy_generator(options["random_state"]).permutation(whole)[number].max(axis=1)  # files are often sorted
+    parts = {size: train.take(place < size) for size in sorted({max(2, round(s * whole)) for s in SHARES})}
+    by_answers = {size: error(part, dim) for size, part in parts.items() if len(part) > 1} | {whole: known}
     if (chosen_by := trial.dimension_curve_) is None:
         by_dimension = {p: error(train, p) for p in DIMENSIONS if p <= limit and p != dim} | {dim: known}
     else:

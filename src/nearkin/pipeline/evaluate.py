@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-import faiss
 import numpy as np
 import scipy.sparse as sp
 
 from nearkin._check import check_instance, check_label_pair, check_queries
-from nearkin._faiss import METRIC_TYPES
-from nearkin._fields import Fields, Record, StrPath, counted
-from nearkin._storage import read_config
+from nearkin._exact import nearest_of_parts
+from nearkin._fields import Fields, Record, StrPath, counted, with_interval
+from nearkin._storage import digest, read_config
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
@@ -23,7 +22,7 @@ from nearkin.index.index import Index
 from nearkin.index.searching import normalised
 from nearkin.metrics.hamming import RankHistograms, hamming_histograms, relevant_rows
 from nearkin.metrics.neighbours import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
-from nearkin.metrics.retrieval import DEPTH, MRR, NDCG, RECALL, graded_values, is_padding
+from nearkin.metrics.retrieval import DEPTH, MRR, NDCG, RECALL, graded_values, is_padding, without_self
 from nearkin.metrics.trial import mean_interval, paired_difference
 from nearkin.pipeline.inputs import FEWEST_QUERIES, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
@@ -77,9 +76,10 @@ def evaluate_folder(
     if Q is None:
         if base is None or len(index) < 2 or any(given is not None for given in (truth, labels, judged)):
             raise ValueError("queries are missing; give QUERIES, or --base alone, whose vectors are then the queries")
-        rows = rows_as_queries(base, run)
+        rows, by = rows_as_queries(base, run)
         Q = base.take(rows)
     Q = check_queries(Q, index.n_features)
+    by = by if rows is not None else counted(len(Q), "query", "queries")
     _check_lengths(index, len(Q), base=base, truth=truth, labels=labels, query_labels=query_labels)
     if labels is not None and label_ids is not None and (places := places_of(index.row_ids, label_ids)).min() >= 0:
         labels = labels[places]
@@ -102,8 +102,8 @@ def evaluate_folder(
             else:
                 searches.append(_measures(index, times, search.recalls(exact, cuts, callback)))
     record: Record = {
-        "index": str(folder), "vectors": len(index), "queries": len(Q), "queries_are_rows": rows is not None,
-        "k": k, "oversample": oversample, "n_probe": index.n_probe,
+        "index": str(folder), "vectors": len(index), "queries": len(Q), "judged_by": by,
+        "k": k, "oversample": oversample, "n_probe": index.n_probe, "compared_by": digest(Q, exact_metric(index)),
     }  # fmt: skip
     record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
     if exact is not None:
@@ -191,38 +191,41 @@ def exact_neighbors(
 ) -> ExactNeighbours:
     """The k exact nearest rows of a file by their numbers, or by their ids `own`; the file is read once, in chunks.
     `queries_are` (q,): numbers of the vectors that are the queries, none of which is its own neighbour."""
-    kind, start, largest = "l2" if metric == "l2" else "ip", 0, 0.0
-    nearest = faiss.ResultHeap(len(Q), min(k + 1, len(file)), keep_max=kind == "ip")
-    for chunk in file.chunks(callback=callback):
-        chunk = normalised(chunk) if metric == "cosine" else chunk
-        largest = max(largest, float(np.einsum("nd,nd->n", chunk, chunk).max()))
-        most = min(k + 2, len(chunk))  # one more than needed: one row may be the query
-        scores, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, most, metric=METRIC_TYPES[kind])
-        if queries_are is not None:
-            scores[rows + start == queries_are[:, None]] = np.inf if kind == "l2" else -np.inf
-        nearest.add_result(scores, rows + start)
-        start += len(chunk)
-    nearest.finalize()
+    asked = normalised(Q) if metric == "cosine" else Q
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        start = 0
+        for chunk in file.chunks(callback=callback):
+            yield np.arange(start, start := start + len(chunk)), normalised(chunk) if metric == "cosine" else chunk
+
+    scores, rows = nearest_of_parts(parts(), asked, k + 1 + (queries_are is not None), metric)
+    if queries_are is not None:
+        scores, rows = (without_self(rows, queries_are, of) for of in (scores, rows))
 
     def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
         places = RowIds(own, len(file)).positions(ids)
         read, where = np.unique(np.maximum(places, 0), return_inverse=True)
         X = normalised(file.take(read)) if metric == "cosine" else file.take(read)
-        return exact_distances(X[where.reshape(ids.shape)], Q[numbers], kind, places >= 0)
+        return exact_distances(X[where.reshape(ids.shape)], asked[numbers], metric, places >= 0)
 
-    ids = nearest.I[:, :k] if own is None else own[nearest.I[:, :k]]
-    return ExactNeighbours(ids, ties(nearest.D, Q, largest), distances, file.shape[1])
+    ids = rows[:, :k] if own is None else own[rows[:, :k]]
+    return ExactNeighbours(ids, ties(scores), distances, file.shape[1])
 
 
-def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> np.ndarray:
-    """Numbers of up to `count` rows of a file, in order; vectors that the index was not trained on, if there are 20. By
-    its record `run` it trained on "trained_on" vectors drawn with the "seed", or from other vectors, "train"."""
+def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> tuple[np.ndarray, str]:
+    """Numbers of up to `count` rows of a file, in order, and their description; vectors that the index was not
+    trained on, if there are 20. By its record `run`, unless it is "changed", it trained on "trained_on" vectors drawn
+    with the "seed", or on other vectors, "train"."""
     drawn = np.random.default_rng(0).permutation(file.draw(4 * count, 0))
-    trained_on, seed = run.get("trained_on", 0), run.get("seed")
-    if run.get("train") is None and isinstance(seed, int) and trained_on < len(file):
+    trained_on, seed, unseen = run.get("trained_on", len(file)), run.get("seed"), drawn[:0]
+    if run.get("train") is not None:
+        unseen = drawn
+    elif isinstance(seed, int) and trained_on < len(file):
         unseen = drawn[~np.isin(drawn, file.draw(trained_on, seed))]
-        drawn = unseen if len(unseen) >= FEWEST_QUERIES else drawn
-    return np.sort(drawn[:count])
+    held_out = len(unseen) >= FEWEST_QUERIES and not run.get("changed")
+    rows = np.sort((unseen if held_out else drawn)[:count])
+    known = "not trained on" if held_out else "trained on (new ones have a lower recall)"
+    return rows, f"{counted(len(rows), 'vector')} of {file.name}, {known}, each without itself"
 
 
 def judge_codes(
@@ -234,7 +237,7 @@ def judge_codes(
     """
     rows = None
     if Q is None:
-        rows = rows_as_queries(file, run)
+        rows, by = rows_as_queries(file, run)
         Q = file.take(rows)
     elif len(Q) > MOST_QUERIES:
         Q = Q[np.sort(np.random.default_rng(0).choice(len(Q), MOST_QUERIES, replace=False))]
@@ -242,11 +245,7 @@ def judge_codes(
     if not k:
         return {}
     truth = exact_neighbors(file, Q, k, exact_metric(index), callback, own=index.ids, queries_are=rows)
-    by = (
-        f"{counted(len(Q), 'query', 'queries')}"
-        if rows is None
-        else f"{counted(len(Q), 'vector')} of {file.name}, each without itself"
-    )
+    by = by if rows is not None else counted(len(Q), "query", "queries")
     own = None if rows is None else index.row_ids[rows]
     found = FullSearch(index, Q, k, own=own).recalls(truth, [(k, k)])
     recall = found[k, k]
@@ -262,12 +261,13 @@ def _cuts(k: int, known: int, oversample: int | None) -> list[tuple[int, int]]:
 
 
 def _measures(index: Index, oversample: int | None, found: Mapping[tuple[int, int], np.ndarray]) -> Record:
-    """A search and its recalls, with the 95 % interval of the last one. `bytes_per_vector` are those of the code,
+    """A search and its recalls, with their 95 % intervals. `bytes_per_vector` are those of the code,
     `bytes_kept` those of all vectors kept in the folder."""
     kept = index.kept.row_bytes * len(index) if oversample is not None and index.kept is not None else 0
     about = {"search": _kind(index, oversample), "oversample": oversample, "bytes_per_vector": index.bytes_per_vector}
-    recalls = {f"{n}-recall@{depth}": float(values.mean()) for (n, depth), values in found.items()}
-    return about | {"bytes_kept": kept} | recalls | {"interval": mean_interval([*found.values()][-1])}
+    values = {f"{n}-recall@{depth}": of for (n, depth), of in found.items()}
+    about |= {"bytes_kept": kept, "intervals": {name: mean_interval(of) for name, of in values.items()}}
+    return about | {name: float(of.mean()) for name, of in values.items()}
 
 
 def _kind(index: Index, oversample: int | None) -> str:
@@ -278,16 +278,16 @@ def _kind(index: Index, oversample: int | None) -> str:
 
 
 def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequence[object]]]:
-    """Columns and rows of a table of the measured searches, each with its size, and half of the last one's interval."""
+    """Columns and rows of a table of the measured searches, with their sizes and the interval of the last recall."""
     measures = [name for name in searches[-1] if "recall@" in name]
     rows = []
     for row in searches:
         name = row["search"] if row["oversample"] is None else f"{row['search']}, {row['oversample']} × k"
         kept = f" + {row['bytes_kept'] / 1e6:.3g} MB of vectors" if row["bytes_kept"] else ""
         size = f"{counted(row['bytes_per_vector'], 'byte')}{kept}"
-        low, high = row.get("interval") or (None, None)
-        rows.append([name, size, *(row[m] for m in measures), None if low is None else (high - low) / 2 or None])
-    return ["search", "needs", *measures, "± (95 %)"], rows
+        last = with_interval(row[measures[-1]], row.get("intervals", {}).get(measures[-1]), ".4g")
+        rows.append([name, size, *(row[m] for m in measures[:-1]), last])
+    return ["search", "needs", *measures[:-1], f"{measures[-1]} (95 % interval)"], rows
 
 
 def judge_by_label(
@@ -327,7 +327,7 @@ def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels
 
 
 def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, np.ndarray]:
-    codes = faiss.vector_to_array(index.faiss_index.xb).reshape(len(index), -1)
+    codes = flat_codes(index.faiss_index)
     encoded = check_instance(index.quantizer, "quantizer", BitCodes).encode(Q)
     ranks = hamming_histograms(encoded, codes, query_labels, labels)
     record = {f"precision@{k}": ranks.precision_at(k) for k in CUTS if k <= len(index)}

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import nearkin as nk
 from nearkin._check import check_real
-from nearkin._faiss import nearest_rows
+from nearkin._exact import nearest
 from nearkin._fields import StrPath, counted
 from nearkin._storage import check_target, replacing_folder
 from nearkin._types import Fields, Record
@@ -108,7 +108,7 @@ def _judged(made: nk.SemanticIds, X: np.ndarray) -> Record:
     generator = np.random.default_rng(0)
     rows = generator.permutation(len(X))[:_JUDGED]  # of equal rows, the first ones are the nearest
     asked = generator.permutation(len(rows))[:_QUERIES]
-    near = nearest_rows(X[rows], X[rows[asked]], _NEIGHBOURS + 1)
+    near = nearest(X[rows], X[rows[asked]], _NEIGHBOURS + 1)[1]
     same = np.cumprod(made.ids_[rows][near] == made.ids_[rows[asked], None], axis=2)[near != asked[:, None]]
     prefixes = (np.unique(made.ids_[:, :depth], axis=0, return_counts=True)[1] for depth in range(1, made.levels + 1))
     return {

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import nearkin as nk
-from nearkin._check import check_choice
-from nearkin._fields import StrPath, counted
+from nearkin._check import as_array, check_choice
+from nearkin._fields import StrPath, counted, quoted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin._types import ArrayLike, Record
 from nearkin.data import VectorFile, open_vectors, read_column, read_table
@@ -87,7 +87,7 @@ def open_given(path: StrPath, default: str = "right", ids: StrPath | None = None
         return GivenVectors(file, read_ids(ids, len(file)), about=about)
     endings = sorted({file.suffix for file in folder.iterdir()} - {""})
     if endings and not (folder / "config.json").is_file():
-        raise ValueError(f"{folder} is a folder of files; give these by a pattern, '{folder}/*{endings[0]}'")
+        raise ValueError(f"{folder} is a folder of files; give these by a pattern, {quoted(f'{folder}/*{endings[0]}')}")
     vectors, own, metric, left = one_version(folder, lambda path: _vectors_of(path, side, default))
     X = np.ascontiguousarray(vectors, np.float32)
     names = own if ids is None else read_ids(ids, len(X))
@@ -245,7 +245,7 @@ def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | N
     With `unknown` that skips, those that are not among the ids are left out. Ids typed where the terminal is not UTF-8
     are read as UTF-8.
     """
-    if (typed := np.asarray(wanted)).dtype.kind == "U":
+    if (typed := as_array(wanted, name)).dtype.kind == "U":
         wanted = [os.fsencode(cell).decode("utf-8", "replace") if _undecoded(cell) else cell for cell in typed.tolist()]
     places = places_of(wanted, ids)
     missing = np.asarray(wanted)[places < 0]
@@ -270,7 +270,7 @@ def _undecoded(cell: str) -> bool:
 
 def places_of(wanted: ArrayLike, ids: np.ndarray) -> np.ndarray:
     """Positions (m,) of `wanted` among ids, compared as text; -1 for an unknown one."""
-    return RowIds(ids.astype(str), len(ids)).positions(np.asarray(wanted).astype(str))
+    return RowIds(ids.astype(str), len(ids)).positions(as_array(wanted, "ids").astype(str))
 
 
 def ids_of_rows(path: StrPath) -> np.ndarray | None:

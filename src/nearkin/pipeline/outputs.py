@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from nearkin._check import check_choice
+from nearkin._check import check_choice, check_output
 from nearkin._faiss import answered
 from nearkin._fields import StrPath
 from nearkin._storage import check_target as check_target
@@ -50,7 +50,7 @@ def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, 
 
 def check_ending(path: StrPath, endings: Sequence[str] = ANSWER_ENDINGS) -> Path:
     """Return the path of a file to write; ValueError for another ending or a folder."""
-    path = Path(path)
+    path = check_output(path)
     check_choice(path.suffix.lower(), f"the ending of {path}", endings)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from nearkin._fields import Fields, Record, StrPath, counted, show
+from nearkin._fields import Fields, Record, StrPath, command, counted, show, with_interval
 from nearkin._storage import adding, one_version, read_config
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
@@ -18,7 +18,7 @@ from nearkin.pipeline.demo import METHODS, N_QUERIES, RECALL, SHOWN, K, digits, 
 from nearkin.pipeline.evaluate import search_rows
 from nearkin.pipeline.inputs import LEFT, MAP, side_names
 from nearkin.pipeline.pairs import differences_in_words, held_out_in_words
-from nearkin.pipeline.run import EVALUATION, REPORT, RUN, bytes_on_disk, plus_minus, read_record, times
+from nearkin.pipeline.run import EVALUATION, REPORT, RUN, bytes_on_disk, read_record, times
 from nearkin.pipeline.sweep import Sweep
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
 from nearkin.plots.style import SERIES, for_page, legend
@@ -49,7 +49,7 @@ def _page(folder: Path) -> Page:
 def _report(folder: Path, title: str, lead: str, *sections: Section | None) -> Page:
     """A page that `nearkin report` writes again; its title begins with the folder's name."""
     title = f"{folder.resolve().name}: {title}" if title else folder.resolve().name
-    return Page(title, lead=lead, made_by=f"nearkin report {folder}").add(*sections)
+    return Page(title, lead=lead, made_by=command("report", folder)).add(*sections)
 
 
 def index_page(folder: Path, run: Record) -> Page:
@@ -112,7 +112,7 @@ def map_page(folder: Path, run: Record) -> Page:
     values = {name.replace("_", " "): record.get(name) for name in ("noise_floor", "train_error", "contradictions")}
     if (error := record.get("held_out_error")) is not None:
         n, (low, high) = record["held_out_answers"], record["held_out_interval"]
-        of = f"{round(error * n):,} wrong of {counted(n, 'held-out answer')}, 90 % interval {low:.3f} to {high:.3f}"
+        of = f"{round(error * n):,} wrong of {counted(n, 'comparison')}, 90 % interval {low:.3f} to {high:.3f}"
         values = {f"held-out error: {of}": f"{error:.3f}"} | values
     page = _report(folder, title, lead, _facts("Results", values))
     for title in _DRAWINGS:
@@ -236,36 +236,35 @@ PAGES: dict[str, Callable[[Path, Record], Page]] = {  # kind of a folder -> the 
 
 def comparison_page(folders: Sequence[StrPath]) -> Page:
     """Several indexes: sizes and recall, a row for each measured search."""
-    rows, measured = list[list[object]](), list[tuple[float, list[float], int, int]]()
+    rows, measured, setups = list[list[object]](), list[tuple[float, list[float]]](), set[object]()
     for folder in map(Path, folders):
         if read_config(folder)["kind"] != "index":
             raise ValueError(f"{folder} is no index; several folders in one report must be indexes")
         run, found = read_record(folder, RUN) or {}, read_record(folder, EVALUATION)
         if not found or "searches" not in found:
-            raise ValueError(f"{folder} has not been evaluated; run nearkin evaluate {folder} QUERIES first")
+            raise ValueError(f"{folder} has not been evaluated; run {command('evaluate', folder, 'QUERIES')} first")
         k = found["k"]
         for search, cells in zip(found["searches"], search_rows(found["searches"])[1], strict=True):
-            recall = [value for name, value in search.items() if "recall@" in name][-1]
-            interval = search.get("interval") or [recall, recall]
+            measure = [name for name in found["searches"][-1] if "recall@" in name][-1]
             rows.append([
-                folder.resolve().name, plus_minus(recall, interval), *cells[:2], str(run.get("method", "-")), k,
+                folder.resolve().name, cells[-1], *cells[:2], str(run.get("method", "-")), k,
                 found.get("n_probe"),
             ])  # fmt: skip
-            measured.append((recall, interval, found["queries"], k))
-    columns = ["index", "k-recall@k (95 %)", "search", "needs", "method", "k", "n_probe"]
+            measured.append((search[measure], search.get("intervals", {}).get(measure) or [search[measure]] * 2))
+            setups.add((measure, found["queries"], found.get("compared_by"), found["vectors"]))
+    columns = ["index", "k-recall@k (95 % interval)", "search", "needs", "method", "k", "n_probe"]
     lead = "All of one search for k: k-recall@k is the share of the k nearest that it finds."
     page = Page(title=f"{len(folders)} indexes side by side", made_by="nearkin report")
-    body = paragraph(_highest(rows, measured)) + table(columns, rows)
+    unequal = "The indexes were evaluated with other queries, vectors, k or metric: their recalls do not compare."
+    body = paragraph(_highest(rows, measured) if len(setups) == 1 else unequal) + table(columns, rows)
     return page.add(Section("Results", body, lead))
 
 
-def _highest(rows: Sequence[Sequence[object]], measured: Sequence[tuple[float, Sequence[float], int, int]]) -> str:
+def _highest(rows: Sequence[Sequence[object]], measured: Sequence[tuple[float, Sequence[float]]]) -> str:
     """The search of the highest recall in words, and those that are level with it."""
-    if len({(queries, k) for _, _, queries, k in measured}) > 1:
-        return "The indexes were evaluated with other queries or another k: their recalls do not compare."
     best = max(range(len(rows)), key=lambda number: measured[number][0])
     low, name = measured[best][1][0], [f"{row[0]}, {row[2]}" for row in rows]
-    level = [name[n] for n, (_, interval, *_) in enumerate(measured) if n != best and interval[1] >= low]
+    level = [name[n] for n, (_, interval) in enumerate(measured) if n != best and interval[1] >= low]
     tie = f"Ties with it, as 95 % intervals overlap: {'; '.join(level)}." if level else "No other is level with it."
     return f"Highest recall: {name[best]}, {rows[best][1]}, with {rows[best][3]}. {tie}"
 
@@ -308,26 +307,22 @@ def _comparison(run: Fields) -> Section | None:
 
 def _answers(record: Fields | None, run: Fields) -> Section:
     if record is None:
-        recalls = {name: plus_minus(run[name], run.get("recall_interval")) for name in run if "-recall@" in name}
+        recalls = {name: with_interval(run[name], run.get("recall_interval")) for name in run if "-recall@" in name}
         tiles = facts({f"{name}, without rescoring": text for name, text in recalls.items()}) if recalls else ""
         by = f" nearkin compress measured this by {run['judged_by']}." if recalls else ""
         return Section("Results", tiles, f"Not evaluated yet: nearkin evaluate adds queries, and mAP by label.{by}")
     source = f" of {record['query_file']}" if record.get("query_file") else ""
-    queries = "vectors, none its own neighbour" if record.get("queries_are_rows") else f"queries{source}"
     options = [f"{name} = {record[name]}" for name in ("k", "oversample", "n_probe") if record.get(name) is not None]
     lead = (
-        f"{record['queries']:,} {queries}, one search with {', '.join(options)}. 1-recall@k: how often the nearest "
-        "neighbour is among the first k found; k-recall@k: the share of the k nearest that is; ± is half of its 95 % "
+        f"{record['judged_by']}{source}, one search with {', '.join(options)}. 1-recall@k: how often the nearest "
+        "neighbour is among the first k found; k-recall@k: the share of the k nearest that is, with its 95 % "
         "interval over the queries."
     )
     measures = [[name, value] for name, value in record.items() if name[:3] in ("mAP", "pre")]
     body = table(["measure", "value"], measures, formats={1: ".3f"}) if measures else ""
     if "searches" in record:
         columns, rows = search_rows(record["searches"])
-        tiles = facts({
-            f"{columns[-2]}, {row[0]}": plus_minus(found[columns[-2]], found.get("interval"))
-            for row, found in zip(rows, record["searches"], strict=True)
-        })  # fmt: skip
+        tiles = facts({f"{columns[-1]}, {row[0]}": row[-1] for row in rows})
         body = tiles + table(columns, rows, formats=dict.fromkeys(range(2, len(columns)), ".3f")) + body
     return Section("Results", body, lead)
 
@@ -422,10 +417,10 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     page = Page(
         title=f"{vectors}: how few bytes keep {made.target:.0%} of {bench.k} neighbours",
         lead=f"{counted(len(bench.X), 'vector')} of {counted(bench.X.shape[1], 'column')}.",
-        made_by=f"nearkin sweep {vectors}",
+        made_by=command("sweep", vectors),
     )
     answers = "".join(
-        f"<p>{_with_options(text)}</p>" + "".join(f"<p>{html_command(command)}</p>" for command in commands)
+        f"<p>{_with_options(text)}</p>" + "".join(f"<p>{html_command(line)}</p>" for line in commands)
         for text, commands in sweep.answers(vectors, queries)
     )
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
@@ -452,6 +447,6 @@ def _with_options(text: str) -> str:
     return re.sub(r"--[\w-]+(?: \d+)?", lambda found: f"<code><span>{found[0]}</span></code>", html.escape(text))
 
 
-def html_command(command: str) -> str:
-    words = " ".join(f"<span>{html.escape(word)}</span>" for word in command.split())
+def html_command(line: str) -> str:
+    words = " ".join(f"<span>{html.escape(word)}</span>" for word in line.split(" "))
     return f"<code>{words}</code>"

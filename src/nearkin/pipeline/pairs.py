@@ -13,7 +13,7 @@ import numpy as np
 import nearkin as nk
 from nearkin import _storage
 from nearkin._distributed import current
-from nearkin._faiss import nearest_rows
+from nearkin._exact import nearest
 from nearkin._fields import StrPath, counted
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
@@ -153,7 +153,7 @@ def train_index(
     model = nk.TwoTower(dim, index=index, loss=loss, random_state=random_state)
 
     def measure(parts: Parts) -> Values:
-        found = _judge_index(model, parts.test, n_bytes if ids is None else ids, random_state)
+        found = _judge_index(model, parts, n_bytes if ids is None else ids, random_state)
         return found | judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES, random_state)
 
     judged, kept = _fit_and_judge(model, pairs, split, measure, steps)
@@ -204,9 +204,9 @@ def _fit_and_judge(
         with steps.step("train") as callback:
             model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
         with steps.step("evaluate"):
-            values = judge(parts) if len(parts.test) else {}
+            test, values, notes = _of_known(model, parts.train, parts.test, lambda of: judge(parts._replace(test=of)))
             judged |= {"quality": means(values), "differences": differences(values)}
-        judged |= {"held_out": _held_out(parts.test), "trials": model.trials_, "notes": [*parts.notes]}
+        judged |= {"held_out": _held_out(test), "trials": model.trials_, "notes": [*parts.notes, *notes]}
         if in_table:
             return judged, parts.train
         model.set_params(loss=model.loss_, regularization=model.regularization_)
@@ -241,26 +241,46 @@ def _trained_further(
     return model.partial_fit(pairs, callback=callback), judged, notes
 
 
+def _of_known(
+    model: "nk.TwoTower", train: Interactions, test: Interactions, judge: Callable[[Interactions], Values]
+) -> tuple[Interactions, Values, list[str]]:
+    """The test pairs of ids that have pairs in `train`, which every ranking can rank, their measures, and a note of the
+    others. If there are only others, these and their measures by a model with features alone, among all items."""
+    known = [np.diff(train.indptr) > 0, np.bincount(train.indices, minlength=train.shape[1]) > 0]
+    by_features = known[0] | (model.left_encoder_ is not None), known[1] | (model.right_encoder_ is not None)
+    both, able = (users[test.rows] & items[test.indices] for users, items in (known, by_features))
+    if both.all():
+        return test, judge(test) if len(test) else Values(), []
+    note = f"{counted(int((~both).sum()), 'pair')} not compared, of ids without a pair of training"
+    new, values = test.select(able & ~both), Values()
+    if len(new):
+        values = {RESULT: _values(model, new, train)}
+        shown = ", ".join(f"{at} {values[RESULT][at].mean():.4f}" for at in ("recall@20", COMPARED))
+        note += f"; {RESULT} rank them by features, among all items: {shown}"
+    compared = test.select(both)
+    return (compared, judge(compared), [note]) if both.any() else (new, values, [note])
+
+
 def _judge_towers(model: "nk.TwoTower", parts: Parts) -> Values:
     """Measures of the test pairs: by the model, by one without the features if it has any, by the baselines."""
-    values = {RESULT: _values(model, parts.test)}
+    values = {RESULT: _values(model, parts.test, parts.train, True)}
     if parts.train.left_features is not None or parts.train.right_features is not None:
         found = {"loss": model.loss_, "regularization": model.regularization_}
         plain = nk.TwoTower(**model.get_params(deep=False) | found)
         plain.fit(replace(parts.train, left_features=None, right_features=None))
-        values[PLAIN] = _values(plain, parts.test)
+        values[PLAIN] = _values(plain, parts.test, parts.train, True)
     return values | judge_baselines(parts.train, parts.test, _CUTS, _RANKED, model.random_state)
 
 
-def _values(model: "nk.TwoTower", test: Interactions) -> dict[str, np.ndarray]:
-    P, Q = model.left_embeddings_, model.right_embeddings_
-    return _by_id(ranking_values(P, Q, test, seen=model.seen_, k=_CUTS, metrics=_RANKED), test)
-
-
-def _by_id(values: Mapping[str, np.ndarray], test: Interactions) -> dict[str, np.ndarray]:
-    """Values of the left entities that have test pairs, in the order of their ids."""
-    order = np.argsort(test.left_ids[np.diff(test.indptr) > 0], kind="stable")
-    return {name: found[order] for name, found in values.items()}
+def _values(
+    model: "nk.TwoTower", test: Interactions, train: Interactions, compared: bool = False
+) -> dict[str, np.ndarray]:
+    """Measures of pairs without those of `train`, which may have further ids; all rankings that are `compared` rank its
+    items alone."""
+    tables = zip(train.shape, (model.left_embeddings_, model.right_embeddings_), strict=True)
+    wide, items = [np.pad(X, ((0, n - len(X)), (0, 0))) for n, X in tables], np.unique(train.indices)
+    how = {"seen": train, "candidates": items if compared else None}
+    return ranking_values(wide[0], wide[1], test, k=_CUTS, metrics=_RANKED, **how)
 
 
 def means(values: Values) -> Quality:
@@ -274,12 +294,7 @@ def differences(values: Values) -> Record:
     if one is None:
         return {}
     others = {name: own[COMPARED] for name, own in values.items() if name != one and COMPARED in own}
-    own = values[one][COMPARED]
-    return {
-        f"{one} less {name}": paired_difference(own, other)._asdict()
-        for name, other in others.items()
-        if len(other) == len(own)
-    }
+    return {f"{one} less {name}": paired_difference(values[one][COMPARED], of)._asdict() for name, of in others.items()}
 
 
 def differences_in_words(found: Mapping[str, Fields]) -> list[str]:
@@ -287,9 +302,7 @@ def differences_in_words(found: Mapping[str, Fields]) -> list[str]:
     return [f"{COMPARED.upper()}, {pair}: {Difference(**values)}" for pair, values in found.items()]
 
 
-def _judge_index(
-    model: "nk.TwoTower", test: Interactions, code: "int | nk.SemanticIds", random_state: Seed = 0
-) -> Values:
+def _judge_index(model: "nk.TwoTower", parts: Parts, code: "int | nk.SemanticIds", random_state: Seed = 0) -> Values:
     """Measures of the test pairs for three searches: exact, by codes made after training (OPQ of `code` bytes, or such
     ids), by the learned ones."""
     (P, Q), T = model.exact_embeddings_, model.right_embeddings_
@@ -301,9 +314,9 @@ def _judge_index(
         name, after = "compressed after training (OPQ)", made.decode(made.encode(Q))
         learned = layer.to_quantizer().decode(layer.codes(T))
     searches = {"exact, float32": (P, Q), name: (P, after), LEARNED: (model.left_embeddings_, learned)}
+    test, how = parts.test, {"seen": parts.train, "candidates": np.unique(parts.train.indices)}
     return {
-        name: _by_id(ranking_values(left, right, test, seen=model.seen_, k=_DEPTHS, metrics=_MEASURES), test)
-        for name, (left, right) in searches.items()
+        name: ranking_values(*tables, test, k=_DEPTHS, metrics=_MEASURES, **how) for name, tables in searches.items()
     }
 
 
@@ -312,24 +325,30 @@ def _judge_later(
 ) -> tuple[Values, Record, list[str]]:
     """Measures of models by pairs that none has seen, next to rankings that know the pairs of the last one.
 
-    Only pairs of ids that the first model knows count; notes count the others. Also the record of `_held_out`.
+    Only pairs of ids that the first model knows count; notes count the others. All rank the items that the first has
+    pairs of, without the last one's pairs. Also the record of `_held_out`.
     """
-    first, unknown, values = next(iter(towers.values())), Unknown(skip=True), Values()
+    first, *_, last = [*towers.values(), *towers.values()]
+    unknown = Unknown(skip=True)
     pairs = known_pairs(pairs, first.left_ids_, "left", names.left, unknown)
     pairs = known_pairs(pairs, first.right_ids_, "right", names.right, unknown)
     left, right = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices]
-    for name, model in towers.items():  # the pairs by its numbers, without those that it has seen
-        ids = model.left_ids_, model.right_ids_
-        test = Interactions.from_pairs(left, right, None, pairs.timestamps, left_ids=ids[0], right_ids=ids[1])
-        keys, seen = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, model.seen_))
-        test = test.select(~np.isin(keys, seen))
-        values[name] = _values(model, test) if len(test) else {}
+    train, times = last.seen_, pairs.timestamps
+    test = Interactions.from_pairs(left, right, None, times, left_ids=train.left_ids, right_ids=train.right_ids)
+    keys, seen = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, train))
+    test = test.select(~np.isin(keys, seen))
     if seen := len(pairs) - len(test):
         unknown.leave_out(counted(seen, "pair"), "the model was trained on them")
     if not len(test):
         return {}, {}, unknown.notes
-    values |= judge_baselines(model.seen_, test, _CUTS, _RANKED, model.random_state)
-    return values, _held_out(test), unknown.notes
+    train = train.select(np.isin(train.indices, first.seen_.indices))  # new ids have the last numbers
+
+    def judge(test: Interactions) -> Values:
+        values = {name: _values(model, test, train, True) for name, model in towers.items()}
+        return values | judge_baselines(train, test, _CUTS, _RANKED, last.random_state)
+
+    test, values, notes = _of_known(last, train.select(np.isin(train.rows, first.seen_.rows)), test, judge)
+    return values, _held_out(test), unknown.notes + notes
 
 
 def judge_baselines(
@@ -346,7 +365,8 @@ def judge_baselines(
             free, more = np.flatnonzero(own < 0), popular[~np.isin(popular, own)]
             own[free[: len(more)]] = more[: len(free)]
         lists["item-kNN"] = filled
-    return {name: _by_id(list_values(found, test, k=k, metrics=measures), test) for name, found in lists.items()}
+    how = {"seen": train, "candidates": np.unique(train.indices)}
+    return {name: list_values(found, test, k=k, metrics=measures, **how) for name, found in lists.items()}
 
 
 def _shown(quality: Quality) -> Quality:
@@ -382,9 +402,9 @@ def _for_report(model: "nk.TwoTower", right: np.ndarray, pairs: Interactions) ->
     right vectors (n, d)."""
     counts, X, ids = np.bincount(pairs.indices, minlength=len(right)), unit_rows(right), model.right_ids_
     popular = np.argsort(-counts, kind="stable")[:EXAMPLES]
-    nearest = without_self(nearest_rows(X, X[popular], 6, "ip"), popular)
+    similar = without_self(nearest(X, X[popular], 6, "cosine")[1], popular)
     return {
-        "examples": [[ids[row].item(), *ids[near].tolist()] for row, near in zip(popular, nearest, strict=True)],
+        "examples": [[ids[row].item(), *ids[near].tolist()] for row, near in zip(popular, similar, strict=True)],
         "history": [{name: value for name, value in entry.items() if name != "total"} for entry in model.history_],
     }
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import cast
@@ -10,6 +10,7 @@ from typing import cast
 from rich.filesize import decimal
 
 from nearkin._fields import Fields, Record, StrPath, counted
+from nearkin._json import parsed_json
 from nearkin._storage import MANIFEST, Manifest, adding, read_config, read_manifest
 from nearkin.contracts import Callback, ignore
 
@@ -41,7 +42,7 @@ def read_record(folder: StrPath, name: str) -> Record | None:
     read_config(folder)
     file = Path(folder) / name
     try:
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+        return parsed_json(file.read_bytes()) if file.is_file() else None
     except FileNotFoundError:  # removed since the line above
         return None
     except ValueError as error:
@@ -83,16 +84,6 @@ def size_in_words(run: Fields, on_disk: int) -> dict[str, str]:
         "code": f"{counted(code, 'byte')} per vector, {times(raw / code, 'fewer', 'more')} than its {raw:,} as float32",
         "on disk": f"{decimal(on_disk)} in all, {times(whole / on_disk)} than the {decimal(whole)} of all vectors",
     }
-
-
-def plus_minus(value: float, interval: Sequence[float] | None) -> str:
-    """A mean with half of its interval, if that is known; equal values have none.
-
-    >>> plus_minus(0.615, (0.603, 0.627))
-    '0.615 ± 0.012'
-    """
-    half = 0.0 if interval is None else (interval[1] - interval[0]) / 2
-    return f"{value:.3f} ± {half:.3f}" if half else f"{value:.3f}"
 
 
 def times(ratio: float, less: str = "smaller", more: str = "larger") -> str:

@@ -4,7 +4,6 @@ Codes are trained one after the other on all vectors and measured with all queri
 """
 
 import math
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from scipy.interpolate import make_interp_spline
 from scipy.special import logit
 
 from nearkin._check import check_choice, check_integer, check_queries, check_real
-from nearkin._fields import counted
+from nearkin._fields import command, counted
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
@@ -29,7 +28,7 @@ from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
 from nearkin.metrics.neighbours import ExactNeighbours, drawn_order
 from nearkin.metrics.retrieval import NDCG, graded_values
-from nearkin.metrics.trial import Trial, mean_interval
+from nearkin.metrics.trial import Trial, paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import Relevance, exact_neighbors
 from nearkin.pipeline.methods import CodeSize, choose_metric, find_method, sizes_tried
@@ -42,7 +41,6 @@ MAX_ROWS = 200_000  # most rows; more are sampled
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
 CENTROIDS = 256  # centroids of a learned code; each needs at least one row
 OVERSAMPLES = (1, 2, 4, 8, 16)  # with more, fetching exact vectors costs more than a longer code
-CONFIDENCE = 0.975  # probability that the recall of unseen queries is above `low`
 FINE = 1.05  # the search ends when the next shorter trained code is shorter by less than this factor
 _SHIFTED = 0.1  # squared distance of the mean query from the mean row, as a share of the variance, of another kind
 _TIMED = 256  # queries whose searches are timed, at most
@@ -81,7 +79,7 @@ class Search:
 
     @property
     def low(self) -> float:
-        """The recall that similar queries exceed with `CONFIDENCE`."""
+        """The recall that similar queries exceed with 97.5 % confidence."""
         return lower_bound(self.recall)
 
     @property
@@ -112,17 +110,22 @@ Searches: TypeAlias = dict[int, Search]
 
 
 def lower_bound(values: np.ndarray) -> float:
-    """One-sided lower bound of a mean in [0, 1], at `CONFIDENCE`: t interval; Clopper-Pearson for equal values."""
-    if np.ptp(values) == 0:
-        return float(values[0]) * (1 - CONFIDENCE) ** (1 / len(values))
-    return max(0.0, mean_interval(values)[0])
+    """Lower bound of the mean of shares with 97.5 % confidence; those of exact search are 1."""
+    return max(0.0, 1 + paired_difference(values, np.ones(len(values))).low)
+
+
+def sure(values: np.ndarray, target: float) -> float:
+    """What a choice compares with the target: `lower_bound`; the mean where so few queries can show no such recall."""
+    enough = lower_bound(np.ones(len(values))) >= target
+    return lower_bound(values) if enough else float(values.mean())
 
 
 def choose(trials: Sequence[Searches], target: float, *, rescored: bool = False, rate: float = 0.0) -> Search | None:
     """The search of fewest bytes per vector whose recall is above `target` with confidence, of equals the one with
     least oversampling, of these the winner of a `Trial` in which simpler codes are cheaper; None if there is none.
     `rescored`: by kept vectors. `rate`: queries per second needed."""
-    found = [s for t in trials for o, s in t.items() if (o > 1) == rescored and s.low >= target and s.rate >= rate]
+    found = [s for t in trials for o, s in t.items() if (o > 1) == rescored and s.rate >= rate]
+    found = [search for search in found if sure(search.recall, target) >= target]
     least = min(((s.n_bytes, s.oversample) for s in found), default=None)
     if least is None:
         return None
@@ -179,12 +182,12 @@ class Bench:
         index.kept = KeptVectors([self.X])
         ranked = {o: ("float32", self.shares(found[:, : o * self.k], index.kept)) for o in depths[1:]}
         ranked[1] = "float32", first
-        enough = [o for o, (_, recall) in ranked.items() if o > 1 and lower_bound(recall) >= target]
+        enough = [o for o, (_, recall) in ranked.items() if o > 1 and sure(recall, target) >= target]
         for kind in ("float16", "int8") if enough else ():
             with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
                 rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
                 shorter = {o: self.shares(found[:, : o * self.k], rows) for o in enough}
-            ranked |= {o: (kind, recall) for o, recall in shorter.items() if lower_bound(recall) >= target}
+            ranked |= {o: (kind, recall) for o, recall in shorter.items() if sure(recall, target) >= target}
         seconds = time.perf_counter() - start
         return {
             o: Search(method, n_bytes, o, ranked[o][1], self._rate(index, o), seconds, ranked[o][0]) for o in depths
@@ -301,7 +304,7 @@ class Comparison:
                 return min(sizes, key=lambda n: abs(n - self._d // _FIRST))
             return sizes[-1] if sizes[-1] >= _NEAR * above else None
         depth = max(self.trials[0]) if rescored else 1
-        found = forecast({n: trial[depth].low for n, trial in own.items()}, sizes, self.target)
+        found = forecast({n: sure(t[depth].recall, self.target) for n, t in own.items()}, sizes, self.target)
         if found is not None or above in enough:
             return sizes[-1] if found is None else found
         return min(sizes, key=lambda n: abs(n - math.sqrt(below * above))) if len(own) == 1 else None
@@ -400,10 +403,10 @@ class Sweep:
                 needed = f" at {self.comparison.rate:,.0f} queries per second" if self.comparison.rate else ""
                 made.append((f"No code that was tried reaches {self.comparison.target:g} {how}{needed}.", []))
                 continue
-            commands = [self._compress_command(found, vectors) + _options(ids=ids) + " --out idx"]
+            commands = [self._compress_command(found, vectors, ids=ids)]
             if queries is not None:
-                files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)} -k {self.bench.k}{found.options}"
-                commands.append(f"nearkin evaluate idx {files}{_options(**judged_with)}")
+                evaluated = command("evaluate", "idx", queries, base=vectors, k=self.bench.k, **judged_with)
+                commands.append(evaluated + found.options)
             word = "Cheapest" if len(self.comparison.trials) > 1 else "The only code that was tried,"
             made.append((self._sentence(f"{word} {how}", found), commands))
         return made
@@ -418,16 +421,19 @@ class Sweep:
             f"{choice.rate:,.0f} queries per second"
         )
 
-    def _compress_command(self, choice: Search, vectors: str) -> str:
-        """The command that makes the index of a choice, without --out."""
-        options = [
-            f"--method {choice.method}",
-            *([] if choice.method in SCALARS else [f"--bytes {choice.n_bytes}"]),
-            *([] if self.bench.metric == "l2" else [f"--metric {self.bench.metric}"]),
-            *([f"--keep-vectors={choice.kept}"] if choice.oversample > 1 else []),
-            *([f"--seed {self.bench.random_state}"] if self.bench.random_state else []),
-        ]
-        return f"nearkin compress {shlex.quote(vectors)} {' '.join(options)}"
+    def _compress_command(self, choice: Search, vectors: str, ids: str | None = None) -> str:
+        """The command that makes the index of a choice."""
+        return command(
+            "compress",
+            vectors,
+            method=choice.method,
+            bytes=None if choice.method in SCALARS else choice.n_bytes,
+            metric=None if self.bench.metric == "l2" else self.bench.metric,
+            **{f"keep-vectors={choice.kept}": choice.oversample > 1 or None},
+            seed=self.bench.random_state or None,
+            ids=ids,
+            out="idx",
+        )
 
     def notes(self) -> list[str]:
         """Reservations about the answers."""
@@ -442,6 +448,10 @@ class Sweep:
                 "The queries are vectors held out of the file, which the index holds too; --queries FILE gives "
                 "figures that `nearkin evaluate` repeats."
             )
+        target, queries = self.comparison.target, len(self.bench.Q)
+        if lower_bound(np.ones(queries)) < target:
+            few = f"{counted(queries, 'query', 'queries')} cannot show {target:g} with 97.5 % confidence"
+            text.append(f"{few}, about {math.log(0.025) / math.log(target):,.0f} can; the mean decides.")
         if self.comparison.out_of_time:
             text.append("Time was over before all codes were tried; --minutes gives it more.")
         return text
@@ -467,14 +477,9 @@ class Sweep:
         }  # fmt: skip
         for name, found in {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}.items():
             record[name] = found and found.record(self.bench.X.shape[1]) | {
-                "command": f"{self._compress_command(found, vectors)} --out idx"
+                "command": self._compress_command(found, vectors)
             }
         return record
-
-
-def _options(**files: str | None) -> str:
-    given = {name.replace("_", "-"): file for name, file in files.items() if file is not None}
-    return "".join(f" --{name} {shlex.quote(file)}" for name, file in given.items())
 
 
 def sweep(
@@ -484,7 +489,7 @@ def sweep(
     target: float = 0.95,
     k: int = 10,
     metric: str = "l2",
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] | None = None,
     rate: float = 0.0,
     seconds: float = 300.0,
     judged: Relevance | None = None,
@@ -495,14 +500,16 @@ def sweep(
 
     The int8 code is measured first. Trainings on all vectors (200,000 of a larger file) close in on the target until
     the size is exact to a byte or a twentieth, or `seconds`, predicted for two cores, are over. Queries Q (q, d) are by
-    default vectors of the file. With people's grades `judged` the target is a share of the NDCG@10 of exact search. A
-    code must reach `rate` queries a second. ValueError for queries of another width, a target outside (0, 1), a method
-    whose codes do not rank by `metric`.
+    default vectors of the file, `methods` all that rank by `metric`. With people's grades `judged` the target is a
+    share of the NDCG@10 of exact search. A code must reach `rate` queries a second. ValueError for queries of another
+    width, a target outside (0, 1), a method whose codes do not rank by `metric`.
     """
     steps = steps or Steps()
     check_real(target, "target", above=0, high=1)
     check_real(rate, "rate", low=0)
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
+    if methods is None:
+        methods = [name for name in METHODS if metric in find_method(name).metrics]
     tried = {method.name: choose_metric(method, metric) for method in map(find_method, methods)}
     with steps.step("read"):
         X, queries, grades = _rows_and_queries(file, Q, metric, random_state, judged)

@@ -38,7 +38,7 @@ class WorkFolder:
             config, manifest = _storage.read_config(self.path / name), _storage.read_manifest(self.path / name)
             for file in manifest.files if manifest else ():
                 cast(_storage.Manifest, manifest).verify(file)
-        except (OSError, ValueError):
+        except (FileNotFoundError, ValueError):
             return False
         return all(config.get(key) == value for key, value in facts.items())
 

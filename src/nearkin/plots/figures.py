@@ -244,9 +244,9 @@ def worst_comparisons(X: np.ndarray, comparisons: Comparisons, count: int) -> np
 
 
 def _draw_ellipses(ax: Axes, draws: np.ndarray, level: float) -> None:
-    """An ellipse per object: mean and covariance of its r draws, out to Hotelling's quantile for r draws."""
+    """An ellipse per object: mean and covariance of its r draws, out to Hotelling's quantile for one more draw."""
     r = len(draws)
-    reach = np.sqrt(2 * (r - 1) / (r - 2) * f.ppf(level, 2, r - 2))
+    reach = np.sqrt(2 * (r**2 - 1) / (r * (r - 2)) * f.ppf(level, 2, r - 2))
     for number in range(draws.shape[1]):
         cloud = _plane(draws[:, number])
         if draws.shape[2] == 1:  # an interval
@@ -257,7 +257,7 @@ def _draw_ellipses(ax: Axes, draws: np.ndarray, level: float) -> None:
         values, axes = np.linalg.eigh(np.cov(cloud.T))
         width, height = 2 * reach * np.sqrt(np.maximum(values[::-1], 0.0))
         angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
-        label = None if number else f"where {level:.0%} of the places lie when the questions are drawn again"
+        label = None if number else f"where {level:.0%} of the places lie when the judgements are drawn again"
         style: Record = {"color": SERIES[0], "alpha": 0.08, "linewidth": 0.6, "zorder": 0.5, "label": label}
         ax.add_patch(Ellipse(tuple(cloud.mean(axis=0)), width, height, angle=angle, **style))
 

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from nearkin._check import check_queries
-from nearkin._faiss import nearest_rows
+from nearkin._exact import nearest
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import nearest_orthogonal, principal_axes, reached
@@ -72,7 +72,7 @@ def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.nd
     if n_codebooks > 1:
         apart = _trained(X, 1, n_centroids, seed, faiss.ClusteringInitMethod_KMEANS_PLUS_PLUS)
         usual, left = (
-            X - books[0][nearest_rows(books[0], X, 1)[:, 0]] for books in (_trained(X, 1, n_centroids, seed), apart)
+            X - books[0][nearest(books[0], X, 1)[1][:, 0]] for books in (_trained(X, 1, n_centroids, seed), apart)
         )
         if np.square(left).sum(dtype=np.float64) < DEFAULTS.clustered * np.square(usual).sum(dtype=np.float64):
             return np.concatenate([apart, _trained(left, n_codebooks - 1, n_centroids, seed)])
@@ -228,7 +228,7 @@ class Neighbourhoods:
         Z, order = X @ axes[:, :n_axes], generator.permutation(len(X))
         near = np.empty((len(X), min(DEFAULTS.near, len(X) - 1)), np.int64)
         for group in np.array_split(order, -(-len(X) // DEFAULTS.group)):
-            found = nearest_rows(Z[group], Z[group], near.shape[1] + 1)
+            found = nearest(Z[group], Z[group], near.shape[1] + 1)[1]
             near[group] = group[found[:, 1:]]  # the first is the row itself, or one equal to it
         return cls(X, near)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from nearkin._check import check_magnitude, check_queries, check_row_weights
 from nearkin._distributed import ALONE, Group
+from nearkin._exact import middle_of
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import nearest
@@ -245,6 +246,7 @@ def _distinct(X: np.ndarray, most: int) -> np.ndarray | None:
 
 def centroids_of(X: np.ndarray, n_centroids: int, n_iter: int, seed: int) -> np.ndarray:
     """FAISS k-means of the vectors of X (n, d), n >= K, on all of them; returns (K, d) float32."""
+    origin = middle_of(X).astype(X.dtype)  # FAISS expands squares, which lose digits far from 0
     clustering = faiss.Kmeans(
         X.shape[1],
         n_centroids,
@@ -253,8 +255,8 @@ def centroids_of(X: np.ndarray, n_centroids: int, n_iter: int, seed: int) -> np.
         min_points_per_centroid=1,
         max_points_per_centroid=max(1, -(-len(X) // n_centroids)),
     )
-    clustering.train(X)
-    return np.asarray(clustering.centroids)
+    clustering.train(X - origin)
+    return np.asarray(clustering.centroids + origin, np.float32)
 
 
 def revive(centroids: np.ndarray, counts: np.ndarray, fewest: float) -> np.ndarray:

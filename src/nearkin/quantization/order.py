@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearkin._faiss import nearest_rows
+from nearkin._exact import nearest
 from nearkin.linalg.orthonormal import nearest_orthogonal, newton_schulz
 from nearkin.quantization.additive import decode
 from nearkin.quantization.codebooks import ClusterSums
@@ -65,7 +65,7 @@ SCORES: dict[str, Scores] = {
 def turned_for_order(X: np.ndarray, R: np.ndarray, codec: str, generator: np.random.Generator) -> np.ndarray:
     """R (d, d) rotated so that scores by codes of X R follow the distances among near vectors of X (n, d)."""
     drawn, places = np.unique(generator.integers(len(X), size=DEFAULTS.steps * DEFAULTS.lists), return_inverse=True)
-    near = nearest_rows(X, X[drawn], min(64, len(X)))
+    near = nearest(X, X[drawn], min(64, len(X)))[1]
     steps = iter(places.reshape(DEFAULTS.steps, DEFAULTS.lists))
     spread = np.float32(np.sqrt(np.square(X).mean(dtype=np.float64)) or 1)
 
@@ -159,7 +159,7 @@ def ordered(
     error = np.square(X[some] - added[some] - _decoded(codes[some], books)).mean(dtype=np.float64)
     steps, lists = DEFAULTS.code_steps, DEFAULTS.code_lists
     drawn, places = np.unique(generator.integers(len(X), size=steps * lists), return_inverse=True)
-    near = nearest_rows(X, X[drawn], min(DEFAULTS.code_list_rows, len(X)))
+    near = nearest(X, X[drawn], min(DEFAULTS.code_list_rows, len(X)))[1]
     mean, square = np.zeros_like(books), np.zeros_like(books)
     for step, chosen in enumerate(places.reshape(steps, lists)):
         rows = near[chosen]

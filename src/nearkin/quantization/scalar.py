@@ -96,12 +96,12 @@ class ScalarQuantizer(ReconstructingTransformer):
         for step, share in enumerate(DEFAULTS.clipped, 1):
             low, high = np.quantile(X, [share, 1 - share], axis=0)
             ranges = np.stack([low, high - low]).astype(np.float32)
-            error = _error(X, ranges, 2**self.n_bits - 1)
+            error = _error(X, ranges, 2**self.n_bits - 1) * X.shape[1]
             if error < best:
                 self.clipped_: float
                 self.scale_: np.ndarray
                 best, self.scale_, self.clipped_ = error, ranges, share
-            callback(step, {"total": len(DEFAULTS.clipped), "objective": error, "distortion": error * X.shape[1]})
+            callback(step, {"total": len(DEFAULTS.clipped), "objective": error, "distortion": error})
         return self
 
     @property

@@ -65,10 +65,7 @@ def paragraph(text: str) -> str:
 
 def facts(values: Fields) -> str:
     """Big numbers with small names under them, side by side."""
-    items = "".join(
-        f"<div><dd>{_text(value).replace('± ', '±&nbsp;')}</dd><dt>{html.escape(name)}</dt></div>"
-        for name, value in values.items()
-    )
+    items = "".join(f"<div><dd>{_text(value)}</dd><dt>{html.escape(name)}</dt></div>" for name, value in values.items())
     return f'<dl class="facts">{items}</dl>'
 
 

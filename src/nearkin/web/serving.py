@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import files
+from pathlib import Path
 from typing import TypeAlias
 
 import uvicorn
@@ -21,6 +22,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from nearkin._guard import handled
+from nearkin._json import parsed_json
 from nearkin._types import Record
 
 LOCAL = "127.0.0.1"
@@ -97,12 +99,17 @@ async def _read_json(request: Request) -> Record:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise HTTPException(415, "send JSON")
     try:
-        body = await request.json()
-    except (ValueError, RecursionError) as error:
+        body = parsed_json(await request.body())
+    except ValueError as error:
         raise HTTPException(400, "send valid JSON, not nested deeply") from error
     if not isinstance(body, dict):
         raise HTTPException(400, "send a JSON object")
     return body
+
+
+def is_inside(file: Path, folder: Path) -> bool:
+    """Whether a file, with links followed, is an ordinary one below a folder: no other one is served from it."""
+    return file.is_file() and file.resolve().is_relative_to(folder.resolve())
 
 
 def page(name: str) -> Get:

@@ -1,21 +1,28 @@
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.special import expit
+from scipy.stats import f
 
 from nearkin.data.comparisons import comparisons_from_array
-from nearkin.data.comparisons.reading import orient
-from nearkin.data.comparisons.votes import comparisons_from_vectors
+from nearkin.data.comparisons.reading import orient, read_comparisons
+from nearkin.data.comparisons.votes import comparisons_from_vectors, distinct_rows
 from nearkin.embedding import OrdinalEmbedding
 from nearkin.embedding.ordinal.answers import (
     align,
+    by_judgement,
     choose_dimension,
     count_per_object,
     describe,
     error_interval,
     group_objects,
+    rater_reliability,
+    reversed_raters,
 )
-from nearkin.metrics.ordinal import triplet_error
+from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Comparisons
 from tests.covering import each
 
@@ -160,6 +167,84 @@ def test_answers_to_one_question_are_drawn_together(rng):
     many = comparisons_from_vectors(points, 300, random_state=3)
     widths = [high - low for low, high in (error_interval(guess, answers) for answers in (repeated, many))]
     assert widths[0] > 2 * widths[1]
+
+
+def rated(points, rng, raters, noise=0.5, chance=0):
+    """Comparisons of ratings of all pairs of points by each rater, the first `chance` raters' without sense."""
+    i, j = np.triu_indices(len(points), 1)
+    rows = [
+        (f"o{a:02}", f"o{b:02}", rng.random() if rater < chance else distance + rng.normal(0, noise), rater)
+        for rater in range(raters)
+        for a, b, distance in zip(i, j, np.linalg.norm(points[i] - points[j], axis=1), strict=True)
+    ]
+    return read_comparisons(pd.DataFrame(rows, columns=["a", "b", "dissimilarity", "annotator"]))
+
+
+def triplets(points, rng, count=900):
+    """Answers with the probabilities of STE's model."""
+    rows = distinct_rows(len(points), count, 3, rng)
+    near, far = (((points[rows[:, 0]] - points[rows[:, side]]) ** 2).sum(axis=1) for side in (1, 2))
+    return comparisons_from_array(orient(rows, rng.random(count) < expit(far - near)))
+
+
+@each("make", [partial(rated, raters=1), partial(rated, raters=3), triplets])
+def test_ellipses_hold_the_true_places(make):
+    """95 % ellipses of 12 objects, six times. Of single comparisons of ratings they held a third or less, and draws
+    that stop early leave out a part."""
+    inside = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(12, 2))
+        model = OrdinalEmbedding(2, n_init=1, random_state=0).fit(make(points, rng))
+        draws = model.bootstrap(30)
+        truth = align(points, model.embedding_, np.ones(12, bool))
+        for place, cloud in zip(truth, draws.transpose(1, 0, 2), strict=True):
+            apart = place - cloud.mean(axis=0)
+            square = apart @ np.linalg.solve(np.cov(cloud.T), apart)
+            inside.append(square < 2 * (30**2 - 1) / (30 * 28) * f.ppf(0.95, 2, 28))  # Hotelling's, of 30 draws
+    assert np.mean(inside) > 0.85
+
+
+def test_the_interval_of_ratings_counts_ratings():
+    """90 % intervals from 28 ratings hold the error of others; of single answers 72 % did."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(8, 2))
+    guess = points + rng.normal(0, 0.5, (8, 2))
+    studies = [rated(points, np.random.default_rng(seed), 1) for seed in range(60)]
+    to_come = np.mean([triplet_error(guess, answers) for answers in studies])
+    held = [low <= to_come <= high for low, high in (error_interval(guess, answers) for answers in studies)]
+    assert 0.8 <= np.mean(held) <= 1
+
+
+def test_an_interval_without_wrong_answers_has_a_width():
+    points = np.random.default_rng(0).normal(size=(20, 2))
+    low, high = error_interval(points, comparisons_from_vectors(points, 40, random_state=1))
+    assert low == pytest.approx(0, abs=1e-12)
+    assert 0.03 < high < 0.2
+
+
+def test_values_of_judgements_have_the_standard_error_of_the_share():
+    """Of ratings, whose comparisons share them, it is several times that of as many single answers."""
+    points, errors, shares = np.random.default_rng(5).normal(size=(16, 2)), [], []
+    for seed in range(60):
+        answers = rated(points, np.random.default_rng(seed), 1)
+        values = by_judgement(answers, satisfied(points, answers))
+        shares.append(1 - triplet_error(points, answers))
+        assert values.mean() == pytest.approx(shares[-1])
+        errors.append(values.std(ddof=1) / len(values) ** 0.5)
+    assert np.mean(errors) == pytest.approx(np.std(shares), rel=0.35)
+    assert np.mean(errors) > 2 * (np.mean(shares) * (1 - np.mean(shares)) / len(answers)) ** 0.5
+
+
+def test_raters_by_chance_are_not_taken_for_opposite():
+    """Comparisons of one person's ratings are not independent: some were called opposite."""
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(10, 2))
+        noisy = rated(points, rng, 6, noise=0.3, chance=2)
+        assert reversed_raters(noisy, lambda train, X=points: X, rng) == {}
+    weights = rater_reliability(noisy, lambda train: points, rng)
+    assert max(weights[0], weights[1]) < min(weights[rater] for rater in range(2, 6))
 
 
 def test_no_answers_have_no_error():

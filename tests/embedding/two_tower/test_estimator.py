@@ -121,7 +121,7 @@ def test_pairs_of_another_record_are_matched_by_their_ids(parts: Parts, fitted: 
     )
     with pytest.raises(ValueError, match=r"left has 1 id that left_ids lacks, the first is 300 .* leave these entries"):
         fitted.evaluate(alone(parts.test, add=1))
-    with pytest.raises(ValueError, match="no pair but those of fit"):
+    with pytest.raises(ValueError, match="relevant has no pair that counts: unseen"):
         fitted.evaluate(parts.train)
     model = nk.TwoTower(2, loss="all-pairs", solver=nk.embedding.Adam(max_iter=3), regularization=0.02, random_state=0)
     fits = [model.fit(parts.train, validation=held).left_embeddings_ for held in (parts.valid, alone(parts.valid))]

@@ -222,7 +222,10 @@ def test_features_are_what_a_new_row_shrinks_towards() -> None:
 @either
 def test_what_cannot_be_folded_in_is_said(loss: AllPairs | CosineSoftmax) -> None:
     shape = r"history has shape \(2, 5\); it must be \(b, 120\)"
-    dense = np.eye(2, 120), r"history has shape \(2, 120\), a column for each right id, and repeats values"
+    dense = (
+        np.eye(2, 120),
+        r"history of shape \(2, 120\) \(weights are a scipy.sparse.csr_matrix\): 1 id occurs more than once",
+    )
     for history, message in (([999], UNKNOWN), ([], EMPTY), (sp.csr_matrix(np.ones((2, 5))), shape), dense):
         with pytest.raises(ValueError, match=message):
             fitted(loss).embed_left(history)

@@ -106,7 +106,8 @@ def test_the_rules_of_a_study_reach_the_page(things: Path) -> None:
         for practice in (True, False):
             question = call(link, f"api/r/{key}/question")
             assert question["practice"] == practice
-            call(link, f"api/r/{key}/answer", {"question": question["question"], "choice": 0, "seconds": 1})
+            right = int(question["items"][2]["text"] == "green")  # of three questions three are catch questions
+            call(link, f"api/r/{key}/answer", {"question": question["question"], "choice": right, "seconds": 1})
         state = json.loads(urlopen(began["links"]["results"] + "state").read())
         assert state["rule"].startswith("Left out: raters with more than 0 catch questions answered wrong.")
         with pytest.raises(HTTPError, match="400") as full:  # there is the one answer that was wanted

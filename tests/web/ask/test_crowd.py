@@ -60,7 +60,7 @@ def test_a_crowd(open_survey: OpenSurvey, tmp_path: Path) -> None:
     address = "https://platform.example/done?cc=C0DE&who="
     texts, _ = read_study(f"{tmp_path}/study.toml", goal=GOAL, finish=f"{address}{{PROLIFIC_PID}}")
     rules = {"max_wrong": 1, "practice": PRACTICE, "max_raters": RATERS - 2, "min_seconds": 0.2, "repeat_share": 0.1}
-    plan = Plan(active=False, catch=CATCH, catch_share=0.4, **rules)
+    plan = Plan(active=False, catch=CATCH, n_catch=4, goal=GOAL, **rules)
     survey = open_survey(plan)
     survey.tokens = "token", "admin"
     with TestClient(ask_app(survey, texts)) as client:
@@ -102,6 +102,10 @@ def test_a_crowd(open_survey: OpenSurvey, tmp_path: Path) -> None:
         "Maria 2": ("id4", "24"),
     }
     assert {name for name, row in raters.items() if row["left_out"] == "True"} == {"p2", "p5"}
+    assert {(row["consent"], row["consent_time"][:2], row["n_catch"]) for row in raters.values()} == {
+        ("I am of age and take part of my own will.", "20", "4")
+    }
+    assert archive.read("results/journal.jsonl").decode().count('"consent": "I am of age') == RATERS
     assert archive.read("results/left_out.csv").decode().count("\n") == 1 + 2 * GOAL + RATERS * PRACTICE
     assert rule in archive.read("results/README.txt").decode()
     survey.close()
@@ -161,7 +165,9 @@ def test_answers_that_are_enough_close_the_survey(open_survey: OpenSurvey) -> No
 
 
 def test_a_rater_comes_back_when_the_wrong_answer_is_undone(open_survey: OpenSurvey) -> None:
-    survey = open_survey(Plan(active=False, random_share=0, repeat_share=0, catch=CATCH, catch_share=1, max_wrong=0))
+    survey = open_survey(
+        Plan(active=False, random_share=0, repeat_share=0, catch=CATCH, n_catch=1, goal=1, max_wrong=0)
+    )
     key = survey.join("anna").key
     question = survey.ask(key)
     right = choose(list(question.shown), False)

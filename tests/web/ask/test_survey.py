@@ -244,7 +244,7 @@ def test_many_raters_at_once_lose_and_double_nothing(survey: Survey) -> None:
 
 
 def test_repeats_catch_questions_and_agreement_are_counted(open_survey: OpenSurvey) -> None:
-    plan = Plan(active=False, random_share=0.2, repeat_share=0.4, catch=((0, 1, 2), (3, 4, 5)), catch_share=0.3, seed=3)
+    plan = Plan(active=False, random_share=0.2, repeat_share=0.4, catch=((0, 1, 2), (3, 4, 5)), n_catch=20, seed=3)
     survey = open_survey(plan)
     key = survey.join("anna").key
     for _ in range(80):
@@ -256,6 +256,34 @@ def test_repeats_catch_questions_and_agreement_are_counted(open_survey: OpenSurv
     (row,) = state(survey)["raters"]
     assert row["consistent"] == 1.0
     assert row["catch"] == 1.0
+
+
+def test_each_rater_is_asked_the_same_number_of_catch_questions(open_survey: OpenSurvey) -> None:
+    """Before, 54 % of the raters of 20 questions were asked none: each question was one with probability 0.03."""
+    catch = ((0, 1, 2), (3, 4, 5))
+    plan = Plan(active=False, catch=catch, goal=20, practice=2, max_wrong=0)
+    survey, places, asked = open_survey(plan), set(), set()
+    keys = [survey.join().key for _ in range(12)]
+    for number in range(2 + 20 + 20):
+        if number == 9:  # places stay after a restart
+            survey.close()
+            survey = open_survey(plan)
+        for key in keys:
+            question = survey.ask(key)
+            if number % 5 == 3:  # and after an answer that was undone
+                survey.answer(key, question.number, 0)
+                question = survey.undo(key)
+            survey.answer(key, question.number, int(question.shown[1] > question.shown[2]))
+            if question.reason == "catch":
+                places.add(number)
+                asked.add(frozenset(question.shown))
+    for key in keys:
+        reasons = [question.reason for question in survey.answers_of(survey.rater(key))]
+        assert [reasons[:20].count("catch"), reasons[20:].count("catch")] == [3, 3]
+    assert len(places) > 15
+    assert min(places) >= 2
+    assert asked == {frozenset(one) for one in catch}
+    assert [row["n_catch"] for row in state(survey)["raters"]] == [6] * 12
 
 
 def test_some_random_questions_are_asked_of_several_raters(open_survey: OpenSurvey) -> None:
@@ -341,3 +369,21 @@ def test_items_need_names_of_their_own() -> None:
         named_items(["a", "b"])
     with pytest.raises(ValueError, match="repeat the name 'a'"):
         Items(["a", "b", "a"], ["", "", ""], [None] * 3, [None] * 3)
+
+
+@pytest.mark.parametrize("form", ["triplet", "odd-one-out"])
+def test_no_tested_question_is_trained_on(open_survey: OpenSurvey, form: str) -> None:
+    """Other raters' answers to the questions of the error were trained on."""
+    settings = Plan(form=form, repeat_share=0, random_share=0.3, active=False), [str(number) for number in range(12)]
+    survey = open_survey(*settings)
+    for name in ("anna", "ben", "carl", "dora"):
+        key = survey.join(name).key
+        for _ in range(60):
+            survey.answer(key, survey.ask(key).number, 0)
+    trained, tested, _ = survey._job()
+    sets = [
+        {tuple(sorted(set(row))) + (row[0],) * (form == "triplet") for row in c.indices.tolist()}
+        for c in (trained, tested)
+    ]
+    assert not sets[0] & sets[1]
+    assert len(trained) > len(tested) > 20

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,17 +16,9 @@ MOST_OBJECTS = 10_000_000  # of an array of numbers that has fewer comparisons
 
 
 def comparisons_from_names(
-    rows: "ArrayLike | Coded",
-    *,
-    weights: ArrayLike | None = None,
-    annotators: ArrayLike | None = None,
-    responses: ArrayLike | None = None,
-    judgements: ArrayLike | None = None,
-    form: str = "ordered",
-    on_invalid: str = "raise",
-    objects: Sequence[object] | None = None,
+    rows: "ArrayLike | Coded", *, objects: Sequence[object] | None = None, **options: Any
 ) -> Comparisons:
-    """Comparisons from rows (m, 3) or (m, 4) of names of any one type; arguments as in `read_comparisons`.
+    """Comparisons from rows (m, 3) or (m, 4) of names of any one type; options as in `comparisons_from_array`.
 
     >>> comparisons_from_names([["Rome", "Milan", "Oslo"]]).objects.tolist()
     ['Milan', 'Oslo', 'Rome']
@@ -37,16 +29,7 @@ def comparisons_from_names(
         raise ValueError(f"rows has shape {shape}; it must be (m, 3) or (m, 4)")
     flat = Coded(rows.codes.ravel(), rows.names) if isinstance(rows, Coded) else rows.ravel()
     numbers, names = number_ids(flat, cast("ArrayLike | None", objects), "rows", "objects")
-    return comparisons_from_array(
-        numbers.reshape(shape),
-        objects=names,
-        weights=weights,
-        annotators=annotators,
-        responses=responses,
-        judgements=judgements,
-        form=form,
-        on_invalid=on_invalid,
-    )
+    return comparisons_from_array(numbers.reshape(shape), objects=names, **options)
 
 
 def comparisons_from_array(
@@ -62,6 +45,8 @@ def comparisons_from_array(
 ) -> Comparisons:
     """Comparisons from integer rows (m, 3) or (m, 4); `objects` are the names, None for 0 ... the largest index.
 
+    `judgements`, (m,) or (m, 2), are those of `Comparisons`; rows of odd or central ones are a judgement each.
+
     Raises ValueError or TypeError for an empty table, indices that are no objects, NaN and text, and for rows that
     repeat an index unless on_invalid="drop".
     """
@@ -76,10 +61,13 @@ def comparisons_from_array(
             f"comparisons has the index {largest:,}; an embedding has a row for each index from 0. For ids, use "
             "nearkin.data.comparisons_from_names(rows)"
         )
-    names = np.arange(largest + 1) if objects is None else np.asarray(objects)
+    names = np.arange(largest + 1) if objects is None else _check.as_array(cast("ArrayLike", objects), "objects")
     n_rows = len(rows)
     if responses is not None:
-        rows = orient(rows, np.asarray(responses))
+        turned = _check.as_array(responses, "responses")
+        rows = orient(rows, turned)
+        if judgements is not None and np.ndim(judgements) == 2:
+            judgements = orient(_check.as_array(judgements, "judgements"), turned)
     rows, source = expand_form(rows, form)
     bad = invalid_rows(rows)
     if bad.any() and on_invalid == "raise":
@@ -93,7 +81,7 @@ def comparisons_from_array(
         if column is not None and np.shape(column)[:1] != (n_rows,):
             raise ValueError(f"{name} has shape {np.shape(column)}; it must be {(n_rows,)}, a value for each row")
         if column is not None:
-            columns[name] = np.asarray(column)[keep]
+            columns[name] = _check.as_array(column, name)[keep]
     return Comparisons(rows[~bad], names, n_dropped=int(bad.sum()), **columns)
 
 
@@ -105,7 +93,15 @@ def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
     """
     if not isinstance(comparisons, Comparisons):
         comparisons = comparisons_from_array(comparisons)
-    return comparisons if y is None else replace(comparisons, indices=orient(comparisons.indices, np.asarray(y), "y"))
+    return comparisons if y is None else turn(comparisons, _check.as_array(cast("ArrayLike", y), "y"), "y")
+
+
+def turn(comparisons: Comparisons, responses: np.ndarray, name: str = "responses") -> Comparisons:
+    """`comparisons` with those reversed for which `orient` reverses the row."""
+    indices, judgements = orient(comparisons.indices, responses, name), comparisons.judgements
+    if judgements is not None and judgements.ndim == 2:
+        judgements = orient(judgements, responses, name)
+    return replace(comparisons, indices=indices, judgements=judgements)
 
 
 def orient(indices: np.ndarray, responses: np.ndarray, name: str = "responses") -> np.ndarray:
@@ -119,7 +115,7 @@ def orient(indices: np.ndarray, responses: np.ndarray, name: str = "responses") 
             f"{name} holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the row is the "
             f"answer. For 0 and 1 pass {name} == 1"
         )
-    turned = indices[:, [0, 2, 1]] if indices.shape[1] == 3 else indices[:, [2, 3, 0, 1]]
+    turned = indices[:, {2: [1, 0], 3: [0, 2, 1], 4: [2, 3, 0, 1]}[indices.shape[1]]]  # 2: judgements of two pairs
     return np.where((responses > 0)[:, None], indices, turned)
 
 

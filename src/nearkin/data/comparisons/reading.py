@@ -18,6 +18,7 @@ from nearkin.data.comparisons.forms import (
     orient,
     rated_quadruplets,
 )
+from nearkin.data.files import brief
 from nearkin.data.interactions import read_interactions
 from nearkin.data.names import NAMES, listed, plain
 from nearkin.data.tables import Table, complete, read_table
@@ -58,6 +59,7 @@ class _Roles:
         }
 
 
+@brief()
 def read_comparisons(
     path: FileOrFrame,
     *,
@@ -407,6 +409,7 @@ def _understood(table: Table, roles: _Roles, found: Comparisons, notes: list[str
     )
 
 
+@brief()
 def describe(source: FileOrFrame, *, kind: str | None = None, **options: Any) -> Reading:
     """Describe how a table of pairs or of comparisons is read; `str` of the result is one line.
 

@@ -1,14 +1,12 @@
 """Repeated and contradictory answers; splits by questions; random comparisons."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from nearkin import _check
 from nearkin._check import check_instance, numpy_generator
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Seed
-from nearkin.data.comparisons.forms import orient
+from nearkin.data.comparisons.forms import orient, turn
 from nearkin.records import Comparisons, as_quadruplets, nearer
 
 
@@ -30,20 +28,16 @@ def number_judgements(comparisons: Comparisons, *, shared: bool = True) -> np.nd
     What has a common number is held out and redrawn together. Judgements on the same pairs of objects, as repeated
     questions, have one number: everybody's if `shared`, else those of one annotator.
     """
-    pairs, m = _pairs(comparisons), len(comparisons)
+    pairs, m, annotators = _pairs(comparisons), len(comparisons), comparisons.annotators
     numbers = np.arange(m) if comparisons.judgements is None else comparisons.judgements
-    ends = np.unique(numbers, return_inverse=True)[1].reshape(m, -1)[:, [0, -1]]
-    topics = np.arange(ends.max(initial=-1) + 1)[:, None]
-    if shared or comparisons.annotators is not None:
-        names, code = np.unique(pairs, return_inverse=True)
-        code = code.reshape(m, 2)
-        entries = np.unique(ends * len(names) + code)  # each pair of a judgement once
-        marks = np.random.default_rng(0).integers(2**62, size=len(names))  # whose sum tells sets of pairs apart
-        starts = np.flatnonzero(np.diff(entries // len(names), prepend=-1))
-        who = np.zeros(len(topics), np.int64)
-        if not shared:
-            who[ends] = np.unique(comparisons.annotators, return_inverse=True)[1].reshape(m, 1)
-        topics = np.stack([np.add.reduceat(marks[entries % len(names)], starts), who], axis=1)
+    ends = np.unique(numbers, return_inverse=True)[1].reshape(m, numbers.ndim)[:, [0, -1]]
+    who = np.zeros(m) if shared else np.arange(m) if annotators is None else annotators
+    who = np.unique(who, return_inverse=True)[1].astype(np.uint64)[:, None]
+    names, code = np.unique(pairs * (who.max(initial=0) + np.uint64(1)) + who, return_inverse=True)
+    entries = np.unique(ends * len(names) + code.reshape(m, 2))  # each pair of a judgement once
+    marks = np.random.default_rng(0).integers(2**62, size=len(names))  # the sum differs between sets of pairs
+    topics = np.zeros(ends.max(initial=-1) + 1, np.int64)
+    np.add.at(topics, entries // len(names), marks[entries % len(names)])
     return _by_first(topics)[ends]
 
 
@@ -88,17 +82,24 @@ def held_out_noise_floor(comparisons: Comparisons) -> float:
     and two answers disagree with chance D = 2 p (1 - p), so that min(p, 1 - p) = (1 - sqrt(1 - 2 D)) / 2. The mean of
     D over questions, weighted by their answers, is estimated without bias from pairs of answers and put into this
     formula. It is convex in D: where some questions are harder than others, the floor lies above the number returned
-    (Jensen). One row is one answer, whatever its weight. ValueError if no question was answered twice.
+    (Jensen). One row is one answer, whatever its weight; answers with a common judgement are no pair. ValueError if no
+    question was answered twice.
     """
     number, first = _questions(comparisons)
-    total = np.bincount(number)
-    ones = np.bincount(number, first)
-    repeated = total >= 2
+    judgements = np.arange(len(number)) if comparisons.judgements is None else comparisons.judgements
+    low, high = np.where(
+        first[:, None], *(judgements.reshape(len(number), -1)[:, ends] for ends in ([0, -1], [-1, 0]))
+    ).T
+    pairs = np.zeros((2, number.max(initial=-1) + 1))  # of a question's answers: all, and those that disagree
+    for sign, *common in ((1,), (-1, low), (-1, high), (1, low, high)):
+        group = _by_first(np.stack([number, *common], axis=1))
+        total, ones = np.bincount(group), np.bincount(group, first)
+        question = number[np.unique(group, return_index=True)[1]]
+        pairs += [sign * np.bincount(question, count) for count in (total * (total - 1) / 2, ones * (total - ones))]
+    repeated = pairs[0] > 0
     if not repeated.any():
         raise ValueError("no question was answered twice; the noise floor cannot be told from these comparisons")
-    total, ones = total[repeated].astype(np.float64), ones[repeated]
-    disagree = 2 * ones * (total - ones) / (total * (total - 1))  # share of a question's pairs of answers
-    share = float(np.average(disagree, weights=total))
+    share = float(np.average((pairs[1] / np.maximum(pairs[0], 1))[repeated], weights=np.bincount(number)[repeated]))
     return 0.5 * (1.0 - float(np.sqrt(max(0.0, 1.0 - 2.0 * share))))
 
 
@@ -116,7 +117,7 @@ def split_comparisons(
     Parameters
     ----------
     comparisons: `Comparisons`.
-    test_size: share held out; of ratings so many that this is the share of comparisons in the test part.
+    test_size: share held out. Of ratings more are held out, until this is the share of comparisons in the test part.
     by: "rows" holds out judgements (`Comparisons.judgements`), with all that one annotator answered to the same
         question; "questions" holds out questions, with everybody's answers; "objects" holds out objects, and with them
         every judgement on one (those of objects that took no part); "annotators" holds out all answers of some
@@ -139,34 +140,28 @@ def split_comparisons(
     >>> len(train), len(test)
     (40, 10)
     """
-    _check.check_instance(comparisons, "comparisons", Comparisons)
     _check.check_choice(by, "by", ("rows", "questions", "objects", "annotators"))
     _check.check_real(test_size, "test_size", low=0.0, high=1.0)
-    rng = numpy_generator(random_state)
+    number, rng = number_judgements(comparisons, shared=by == "questions"), numpy_generator(random_state)
     if by == "annotators" and comparisons.annotators is None:
         raise ValueError("by is 'annotators' and the comparisons name none; use by='rows'")
-    number = number_judgements(comparisons, shared=by == "questions")
-    out, rated = np.zeros(number.max(initial=-1) + 1, bool), (number[:, 0] != number[:, 1]).any()
+    held = comparisons.quadruplets() if by == "objects" else np.repeat(number, 2, axis=1)  # (m, 4): a pair has two
+    held = held if by != "annotators" else np.stack([np.asarray(comparisons.annotators)] * 4, axis=1)
+    names = np.arange(comparisons.n_objects) if by == "objects" else np.unique(held)
+    rated = by in ("rows", "questions") and (number[:, 0] != number[:, 1]).any()
     share = test_size**0.5 / (test_size**0.5 + (1 - test_size) ** 0.5) if rated else test_size
-    if by in ("rows", "questions"):
-        out[rng.permutation(len(out))[: round(share * len(out))]] = True
-    else:
-        answers = comparisons.quadruplets() if by == "objects" else np.stack([comparisons.annotators] * 4, axis=1)
-        names = np.arange(comparisons.n_objects) if by == "objects" else np.unique(answers)
-        marked = np.isin(answers, rng.permutation(names)[: round(test_size * len(names))])
-        out[number[marked.reshape(-1, 2, 2).any(axis=2)]] = True
-    train, test = _parts(comparisons, out[number], by == "questions")
+    marked = np.isin(held, rng.permutation(names)[: round(share * len(names))]).reshape(-1, 2, 2).any(axis=2)
+    train, test = held_out_parts(comparisons, np.isin(number, number[marked]), by == "questions")
     if not len(train) or not len(test):
-        ends = ", of which two by one rater make a comparison" if rated else ""
         raise ValueError(
             f"test_size is {test_size}: a split of {counted(len(comparisons), 'comparison')} by {by} leaves "
-            f"{len(train)} to train on and {len(test)} to test; choose another test_size, or collect more than "
-            f"{counted(len(out), 'judgement')}{ends}"
+            f"{len(train)} to train on and {len(test)} to test; choose another test_size, or collect more"
+            f"{' ratings by one rater: two make a comparison' if rated else ''}"
         )
     return comparisons.take(train), comparisons.take(test)
 
 
-def _parts(comparisons: Comparisons, held_out: np.ndarray, shared: bool) -> tuple[np.ndarray, np.ndarray]:
+def held_out_parts(comparisons: Comparisons, held_out: np.ndarray, shared: bool) -> tuple[np.ndarray, np.ndarray]:
     """Rows to train on and to test, by whether the judgements (m, 2) of each are held out: both, or none of them, and
     where questions are `shared` none that is tested."""
     train, test = ~held_out.any(axis=1), held_out.all(axis=1)
@@ -174,23 +169,6 @@ def _parts(comparisons: Comparisons, held_out: np.ndarray, shared: bool) -> tupl
         question = _questions(comparisons)[0]
         train &= ~np.isin(question, question[test])
     return np.flatnonzero(train), np.flatnonzero(test)
-
-
-def judgement_folds(
-    comparisons: Comparisons, n_folds: int, rng: np.random.Generator, why: str
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The rows to train on and to test of each fold; ValueError, beginning with `why`, for too few judgements."""
-    number = number_judgements(comparisons)
-    size = int(number.max()) + 1
-    fold = (rng.permutation(size) % n_folds)[number]
-    parts = [_parts(comparisons, fold == part, True) for part in range(n_folds)]
-    if not all(len(train) and len(test) for train, test in parts):
-        rated = (number[:, 0] != number[:, 1]).any()
-        what, needed = (
-            ("rated pair", f"{2 * n_folds} or more by one rater") if rated else ("different question", n_folds)
-        )
-        raise ValueError(f"{why}; there are {counted(size, what)}; cross-validation needs {needed}")
-    return parts
 
 
 def comparisons_from_vectors(
@@ -240,7 +218,7 @@ def flip_answers(comparisons: Comparisons, share: float, *, random_state: Seed =
     rng = numpy_generator(random_state)
     responses = np.ones(len(comparisons), np.int64)
     responses[rng.permutation(len(comparisons))[: round(share * len(comparisons))]] = -1
-    return replace(comparisons, indices=orient(comparisons.indices, responses))
+    return turn(comparisons, responses)
 
 
 def distinct_rows(n: int, count: int, width: int, rng: np.random.Generator) -> np.ndarray:

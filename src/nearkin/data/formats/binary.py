@@ -1,6 +1,5 @@
 """Arrays in files: .npy, .npz, .fvecs, .fbin and their kin, HDF5 (extra `hdf5`), safetensors; mapped but for .npz."""
 
-import json
 import math
 import os
 import zipfile
@@ -13,8 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
-from nearkin._fields import StrPath, counted
+from nearkin._fields import Extra, StrPath, counted
+from nearkin._json import parsed_json
 from nearkin._pairs import real_matrix
+from nearkin._storage import is_of_system
 from nearkin.data.files import Locator, extra, locate, reading
 from nearkin.data.formats.file_rows import (
     BFLOAT16,
@@ -36,7 +37,9 @@ def read_header(file: IO[bytes], name: str) -> Header:
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(file)
-    except Exception as error:  # the header is Python source: SyntaxError, TypeError, RecursionError, tokenize errors
+    except Exception as error:  # the header is Python source: SyntaxError, TypeError, tokenize errors
+        if is_of_system(error):
+            raise
         raise ValueError(f"{name} is no NumPy file ({error}); write it with np.save") from error
     if any(isinstance(n, bool) or n < 0 for n in shape):
         raise ValueError(f"{name} is no NumPy file (shape {shape} in its header); write it with np.save")
@@ -52,6 +55,18 @@ def check_size(name: str, header: Header, offset: int, found: int) -> None:
     if found != needed:
         fault, remedy = ("truncated", "copy") if found < needed else ("damaged", "write")
         raise ValueError(f"{name} is {fault}: it has {found} bytes, its header announces {needed}; {remedy} it again")
+
+
+_DEFLATED = 1_032  # bytes that one byte of deflate holds at most; other compressions of arrays hold fewer
+
+
+def check_packed(name: str, announced: int, stored: int, *, packed: bool) -> None:
+    """ValueError if `announced` bytes cannot be in the `stored` bytes, compressed or not."""
+    if announced > stored * (_DEFLATED if packed else 1):
+        raise ValueError(
+            f"{name} announces {announced:,} bytes, and its file stores {stored:,} of them; write it again, with all "
+            "its values"
+        )
 
 
 def _open_header(where: Locator) -> tuple[Header, int]:
@@ -92,6 +107,8 @@ def archive_keys(where: Locator) -> list[str]:
         with zipfile.ZipFile(where.path) as archive:
             members = archive.namelist()
     except Exception as error:  # zipfile raises half a dozen types for a damaged directory
+        if is_of_system(error):
+            raise
         raise ValueError(f"{where.path} is no .npz archive ({error}); write it with np.savez") from error
     if len(members) % 2**16 != _announced(where) or not all(name.endswith(".npy") for name in members):
         raise ValueError(f"{where.path} is a damaged .npz archive, or no archive of arrays; write it with np.savez")
@@ -102,6 +119,7 @@ def archive_keys(where: Locator) -> list[str]:
 
 
 _SPARSE = ({"indices", "indptr"}, {"row", "col"}, {"offsets"}, {"coords"})  # with data and shape, by format
+_MOST_EMPTY = 1_000_000  # rows, or columns, of a sparse matrix for each of its entries
 DENSE = 0.5  # share of entries stored from which the rows of a sparse matrix are read as vectors
 
 
@@ -113,6 +131,9 @@ def is_sparse(names: Iterable[str]) -> bool:
 def read_sparse(where: Locator) -> sp.coo_matrix:
     """The sparse matrix (m, n) of an .npz archive; ValueError if it does not say whether it holds rows or columns."""
     names = archive_keys(where)
+    for name in names:  # SciPy would take the memory that an array announces
+        with _member(where, name):
+            pass
     if "format" in names:
         found = sp.load_npz(where.path)
     elif {"row", "col"} <= set(names):
@@ -126,6 +147,9 @@ def read_sparse(where: Locator) -> sp.coo_matrix:
         found = kind((read_npz(where, "data"), read_npz(where, "indices"), indptr), shape=tuple(shape.tolist()))
     if hasattr(found, "check_format"):
         found.check_format(full_check=True)
+    if max(found.shape) > _MOST_EMPTY * (found.nnz + 1):  # pyright: ignore[reportArgumentType]
+        entries = counted(found.nnz, "entry", "entries")
+        raise ValueError(f"{where.path} has the shape {found.shape} and {entries}; leave empty rows and columns out")
     return real_matrix(found, str(where))
 
 
@@ -211,6 +235,8 @@ def _member(where: Locator, key: str) -> Iterator[tuple[IO[bytes], Header]]:
         with archive.open(info) as file:
             header = read_header(file, name)
             check_size(name, header, file.tell(), info.file_size)
+            size = min(info.compress_size, where.path.stat().st_size)
+            check_packed(name, info.file_size, size, packed=info.compress_type != zipfile.ZIP_STORED)
             yield file, header
 
 
@@ -272,15 +298,35 @@ def open_hdf5(where: Locator) -> FileRows:
     """Rows of a data set of an HDF5 file, `file.h5:name` if it has several, such as ann-benchmarks' train and test."""
     h5py = extra("h5py", "hdf5")
     with h5py.File(where.path, "r") as file:
-        names = list[str]()
+        names = list[str]()  # links to other files are none of them
         file.visititems(lambda name, found: names.append(name) if isinstance(found, h5py.Dataset) else None)
         key = choose_name(replace(where, key=where.key and where.key.strip("/")), names)
+        _check_stored(file[key], f"{where.path}:{key}", where.path.stat().st_size)
         shape, dtype, distance = file[key].shape, file[key].dtype, str(file.attrs.get("distance", ""))
     rows = mapped_rows(str(where), shape, dtype, lambda: h5py.File(where.path, "r")[key])
     if distance not in _DISTANCES:
         return rows
     about = f"{where}: {counted(shape[0], 'row')} of {counted(shape[1], 'number')} for the distance {distance!r}"
     return replace(rows, about=f"{about}, here metric {_DISTANCES[distance]!r}")
+
+
+def _check_stored(data: Extra, name: str, size: int) -> None:
+    """ValueError unless all values of a data set of HDF5 are stored in its file, of `size` bytes: HDF5 reads other
+    files, loads plug-ins, and fills what is not stored."""
+    made, kept = data.id.get_create_plist(), data.id.get_storage_size()
+    filters = {made.get_filter(number)[0] for number in range(made.get_nfilters())}
+    if data.is_virtual or made.get_external_count():
+        raise ValueError(f"{name} is stored in other files; write its values into this one: create_dataset(data=X)")
+    if not filters <= _FILTERS.keys():
+        raise ValueError(f"{name} is compressed by filter {max(filters)}; write it by one of {', '.join(_COMPRESSED)}")
+    whole = data.chunks is None or data.id.get_num_chunks() == math.prod(
+        -(-n // chunk) for n, chunk in zip(data.shape, data.chunks, strict=True)
+    )
+    check_packed(name, data.size * data.dtype.itemsize, min(kept, size) if whole else 0, packed=len(filters) > 0)
+
+
+_COMPRESSED = ("gzip", "lzf", "szip")
+_FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "lzf"}
 
 
 def open_safetensors(where: Locator) -> FileRows:
@@ -290,7 +336,7 @@ def open_safetensors(where: Locator) -> FileRows:
         length = int.from_bytes(file.read(8), "little")
         if length > size - 8:
             raise ValueError(f"{where} is truncated: it has {size} bytes, its header alone {length}; copy it again")
-        tensors = json.loads(file.read(length))
+        tensors = parsed_json(file.read(length))
     tensors.pop("__metadata__", None)
     tensor = tensors[choose_name(where, list(tensors))]
     if tensor["dtype"] not in _TENSORS:

@@ -10,6 +10,8 @@ import pyarrow as pa
 from pyarrow import json, parquet
 
 from nearkin._fields import counted
+from nearkin._json import check_depth
+from nearkin._storage import is_of_system
 from nearkin.data.files import JSON, Locator
 
 _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
@@ -43,7 +45,7 @@ def open_file(path: Path) -> parquet.ParquetFile:
         )
         fault = _fault(file, size)
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if is_of_system(error):
             raise
         raise ValueError(f"{path} is no Parquet file ({error}); write it again") from error
     if fault is not None:
@@ -71,9 +73,12 @@ def read_frame(where: Locator) -> pa.Table:
         with open_file(where.path) as file:
             table = file.read()
     elif where.suffix in JSON:
+        with pa.input_stream(str(where.path), compression="detect") as file:
+            data = file.read()
         try:
-            table = json.read_json(str(where.path))
-        except pa.ArrowInvalid as error:
+            check_depth(data)
+            table = json.read_json(pa.BufferReader(data))
+        except (pa.ArrowInvalid, ValueError) as error:
             raise ValueError(
                 f"{where.path} cannot be read as JSON lines ({str(error)[:200]}): every line must be one object, "
                 '{"id": "a", "vector": [0.5, 1]}, with values of one type under each name'

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.special import stdtrit
 from scipy.stats import binom
 
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record
 from nearkin.data.comparisons import as_comparisons
-from nearkin.data.comparisons.votes import count_contradictions, number_questions, question_folds
+from nearkin.data.comparisons.votes import count_contradictions, held_out_parts, number_judgements
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.metrics.trial import Trial
 from nearkin.records import Answers, Comparisons
@@ -33,13 +35,14 @@ DEFAULTS = Defaults()
 def choose_dimension(
     comparisons: Comparisons, embed: Callable[[Comparisons, int], np.ndarray], rng: np.random.Generator
 ) -> tuple[int, Record]:
-    """The smallest dimension that none leads by a standard error in its held-out answers, paired by question, and the
-    curve {"dimension": [...], "error": [...], "standard_error": [...], "chance": e}; a standard error is that of the
-    difference from the best. Coin flips have an error of e or more in every dimension tried, 19 times of 20: e is their
-    1 % quantile for one dimension (16 of 260 sets of 120 to 1,500 flips were below it in some dimension).
+    """The smallest dimension that none leads by a standard error in its held-out answers, paired by judgement, or the
+    first if none beats chance; and the curve {"dimension": [...], "error": [...], "standard_error": [...], "chance":
+    e}; a standard error is that of the difference from the best. Coin flips have an error of e or more in every
+    dimension tried, 19 times of 20 at least: e is their 1 % quantile for one dimension, a flip a judgement (16 of 260
+    sets of 120 to 1,500 flips were below it in some dimension).
 
     `embed(train, p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better than the
-    best; answers to one question are held out together. ValueError for fewer than 8 comparisons or 4 questions.
+    best; what comes from one judgement is held out together. ValueError for fewer than 8 comparisons or 4 questions.
     """
     m = len(comparisons)
     if m < 2 * N_FOLDS:
@@ -47,35 +50,68 @@ def choose_dimension(
             f"n_components is 'auto' and there are {counted(m, 'comparison')}; cross-validation needs "
             f"{2 * N_FOLDS}, give n_components as a number"
         )
-    fold = question_folds(comparisons, N_FOLDS, rng, "n_components is 'auto' (give it as a number)")
-    limit = max(1, comparisons.n_objects - 2)  # n points satisfy any answers in n - 2 dimensions
-    number, trial = number_questions(comparisons), Trial[int]()
-    votes = np.ones(m) if comparisons.weights is None else comparisons.weights
-    shares = votes / votes.sum() * (number.max() + 1)  # of an answer; the mean over questions is that over answers
+    folds, tested = judgement_folds(comparisons, rng, "n_components is 'auto' (give it as a number)")
+    limit, trial = max(1, comparisons.n_objects - 2), Trial[int]()  # n points satisfy any answers in n - 2 dimensions
     for p in [p for p in DEFAULTS.dimensions if p <= limit]:
-        right = _held_out_right(comparisons, fold, lambda train, p=p: embed(train, p))
-        trial.add(p, np.bincount(number, shares * right), p)
+        trial.add(p, by_judgement(tested, _held_out_right(folds, lambda train, p=p: embed(train, p))), p)
         # two dimensions in a row that are no better than the best end the search
         if list(trial.values)[::-1].index(trial.best()) >= 2:
             break
-    chosen, table = trial.winner(), trial.table()
-    return chosen, {
+    table, flips = trial.table(), n_judgements(tested)
+    curve = {
         "dimension": [record["candidate"] for record in table],
         "error": [1 - record["value"] for record in table],
         "standard_error": [record["error"] for record in table],
-        "chance": float(binom.ppf(0.01, m, 0.5)) / m,
+        "chance": float(binom.ppf(0.01, flips, 0.5)) / flips,
     }
+    return trial.winner() if min(curve["error"]) < curve["chance"] else curve["dimension"][0], curve
 
 
-def _held_out_right(
-    comparisons: Comparisons, fold: np.ndarray, embed: Callable[[Comparisons], np.ndarray]
-) -> np.ndarray:
-    """Whether points learnt from the other folds satisfy each answer (m,)."""
-    right = np.empty(len(comparisons), bool)
-    for number in range(N_FOLDS):
-        out = fold == number
-        right[out] = satisfied(embed(comparisons.take(~out)), comparisons.take(out))
-    return right
+def n_judgements(comparisons: Comparisons) -> int:
+    """How many judgements the comparisons come from; one annotator's on the same question are one."""
+    return int(number_judgements(comparisons, shared=False).max(initial=-1)) + 1
+
+
+def by_judgement(comparisons: Comparisons, right: np.ndarray) -> np.ndarray:
+    """A value for each judgement on a question: their mean is the mean of `right` (m,), weighted by votes, and their
+    spread gives its standard error. They are jackknife pseudo-values to first order, as of a U-statistic where a
+    comparison is of two ratings (Sen 1960)."""
+    number, votes = number_judgements(comparisons), _votes(comparisons)
+    share, size = np.average(right, weights=votes), int(number.max()) + 1
+    moved = votes * (right - share) / votes.sum()
+    alone = number[:, 0] == number[:, 1]
+    return share + size * (
+        np.bincount(number[:, 0], moved, size) + np.bincount(number[:, 1], np.where(alone, 0.0, moved), size)
+    )
+
+
+def _votes(comparisons: Comparisons) -> np.ndarray:
+    return np.ones(len(comparisons)) if comparisons.weights is None else comparisons.weights.astype(np.float64)
+
+
+Folds: TypeAlias = list[tuple[Comparisons, Comparisons]]
+"""For each fold the comparisons to train on and to test."""
+
+
+def judgement_folds(comparisons: Comparisons, rng: np.random.Generator, why: str) -> tuple[Folds, Comparisons]:
+    """Folds of judgements on questions, and all that is tested; ValueError, beginning with `why`, for too few."""
+    number = number_judgements(comparisons)
+    size = int(number.max()) + 1
+    fold = (rng.permutation(size) % N_FOLDS)[number]
+    parts = [held_out_parts(comparisons, fold == part, True) for part in range(N_FOLDS)]
+    if not all(len(train) and len(test) for train, test in parts):
+        rated = (number[:, 0] != number[:, 1]).any()
+        what, needed = (
+            ("rated pair", f"{2 * N_FOLDS} or more by one rater") if rated else ("different question", N_FOLDS)
+        )
+        raise ValueError(f"{why}; there are {counted(size, what)}; cross-validation needs {needed}")
+    folds = [(comparisons.take(train), comparisons.take(test)) for train, test in parts]
+    return folds, comparisons.take(np.concatenate([test for _, test in parts]))
+
+
+def _held_out_right(folds: Folds, embed: Callable[[Comparisons], np.ndarray]) -> np.ndarray:
+    """Whether points learnt from the other folds satisfy each answer that is tested, in the order of the folds."""
+    return np.concatenate([satisfied(embed(train), test) for train, test in folds])
 
 
 def rater_reliability(
@@ -98,14 +134,16 @@ def rater_reliability(
 def rater_agreement(
     comparisons: Comparisons, embed: Callable[[Comparisons], np.ndarray], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Raters (r,), the votes of each that points learnt from all answers to other questions satisfy, and all votes."""
+    """Raters (r,), the votes of each that points learnt from all answers to other questions satisfy, and all votes; a
+    judgement of several comparisons is one vote."""
     if comparisons.annotators is None:
         raise ValueError("raters is 'estimated' and the comparisons name no annotators; use raters='equal'")
-    names, who = np.unique(comparisons.annotators, return_inverse=True)
-    fold = question_folds(comparisons, N_FOLDS, rng, "raters is 'estimated'")
-    right = _held_out_right(comparisons, fold, embed)
-    votes = np.ones(len(who)) if comparisons.weights is None else comparisons.weights
-    return names, np.bincount(who, votes * right), np.bincount(who, votes)
+    names = np.unique(comparisons.annotators)
+    folds, tested = judgement_folds(comparisons, rng, "raters is 'estimated'")
+    who, number = np.searchsorted(names, np.asarray(tested.annotators)), number_judgements(tested, shared=False)[:, 0]
+    votes = _votes(tested) / np.bincount(number)[number]
+    right = votes * _held_out_right(folds, embed)
+    return names, np.bincount(who, right, len(names)), np.bincount(who, votes, len(names))
 
 
 def reversed_raters(
@@ -132,20 +170,18 @@ def weigh(comparisons: Comparisons, reliability: dict[object, float]) -> np.ndar
 
 
 def error_interval(X: ArrayLike, comparisons: Comparisons) -> tuple[float, float]:
-    """The interval of `metrics.triplet_error(X, comparisons)` that holds 90 % of 1,000 bootstrap draws of questions,
-    each with all its answers. X must not have been fitted to the comparisons. ValueError if there are none."""
+    """The 90 % interval of `metrics.triplet_error(X, comparisons)` for answers to other questions: Wilson's, with
+    Student's quantile and as many answers as have the standard error of the judgements' mean. X must not have been
+    fitted to the comparisons. ValueError if there are none."""
     if len(comparisons) == 0:
         raise ValueError("comparisons is empty; at least one is needed")
-    number = number_questions(comparisons)
-    weights = np.ones(len(number)) if comparisons.weights is None else comparisons.weights.astype(np.float64)
-    wrong = np.bincount(number, weights * ~satisfied(X, comparisons))
-    total = np.bincount(number, weights)
-    rng, errors = np.random.default_rng(0), np.empty(1000)
-    for draw in range(len(errors)):
-        times = _times(len(total), rng)
-        errors[draw] = times @ wrong / (times @ total)
-    low, high = np.quantile(errors, [0.05, 0.95])
-    return float(low), float(high)
+    values = by_judgement(comparisons, ~satisfied(X, comparisons))
+    error, rest = float(values.mean()), max(len(values) - 1, 1)
+    spread = float(values.var()) / rest  # of the mean; 0 without any wrong answer
+    n = min(error * (1 - error) / spread, len(comparisons)) if spread > 0 else len(values)
+    z = float(stdtrit(rest, 0.95))
+    middle, half = error + z * z / (2 * n), z * (error * (1 - error) / n + z * z / (4 * n * n)) ** 0.5
+    return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
 
 
 def bootstrap_embeddings(
@@ -155,16 +191,14 @@ def bootstrap_embeddings(
     n_draws: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """(n_draws, n, p) embeddings of resampled questions, aligned with X, where an object without an answer stays."""
-    number = number_questions(comparisons)
-    size = int(number.max()) + 1
-    weights = np.ones(len(number)) if comparisons.weights is None else comparisons.weights
-    draws = np.empty((n_draws, *X.shape))
+    """(n_draws, n, p) embeddings of redrawn judgements, aligned with X, where an object without an answer stays."""
+    number, weights, draws = number_judgements(comparisons), _votes(comparisons), np.empty((n_draws, *X.shape))
+    alone, size = number[:, 0] == number[:, 1], int(number.max()) + 1
     for draw in range(n_draws):
-        times = _times(size, rng)[number]
-        drawn = times > 0
-        answers = replace(comparisons, weights=weights * np.maximum(times, 1)).take(drawn)
-        used = np.isin(np.arange(len(X)), answers.indices)
+        drawn = np.bincount(rng.integers(0, size, size), minlength=size)[number]  # how often each judgement is drawn
+        times = drawn[:, 0] * np.where(alone, 1, drawn[:, 1])
+        answers = replace(comparisons, weights=weights * np.maximum(times, 1)).take(times > 0)
+        used = count_per_object(answers) > 0
         draws[draw] = np.where(used[:, None], align(embed(answers), X, used), X)
     return draws
 
@@ -177,11 +211,6 @@ def align(Y: np.ndarray, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
     turn, overlap = orthogonal_procrustes(Y[rows] - y, X[rows] - x)
     scale = overlap / max(float(((Y[rows] - y) ** 2).sum()), np.finfo(float).tiny)
     return scale * (Y - y) @ turn + x
-
-
-def _times(size: int, rng: np.random.Generator) -> np.ndarray:
-    """(size,) how often each of `size` items occurs in `size` draws with replacement."""
-    return np.bincount(rng.integers(0, size, size), minlength=size).astype(np.float64)
 
 
 def match(comparisons: Answers, objects: np.ndarray, y: object = None) -> Comparisons:
@@ -236,13 +265,24 @@ def join(first: Comparisons, second: Comparisons) -> Comparisons:
     weights = None
     if first.weights is not None or second.weights is not None:
         weights = np.concatenate([np.ones(len(c)) if c.weights is None else c.weights for c in (first, second)])
-    events = None
-    if first.events is not None or second.events is not None:  # a row without an event is a separate one
-        numbers = [np.arange(len(c)) if c.events is None else c.events for c in (first, second)]
-        numbers = [np.unique(one, return_inverse=True)[1] for one in numbers]
-        events = np.concatenate([numbers[0], numbers[1] + len(first)])
+    events, judgements = (_numbered(name, first, second) for name in ("events", "judgements"))
     n_dropped = first.n_dropped + second.n_dropped
-    return Comparisons(np.concatenate(rows), objects, weights=weights, n_dropped=n_dropped, events=events)
+    return Comparisons(
+        np.concatenate(rows), objects, weights, n_dropped=n_dropped, events=events, judgements=judgements
+    )
+
+
+def _numbered(name: str, *parts: Comparisons) -> np.ndarray | None:
+    """The events or judgements of all parts, none in two; a row without one is separate."""
+    columns = [getattr(part, name) for part in parts]
+    if all(column is None for column in columns):
+        return None
+    numbers, width, first = [], max(np.ndim(column) for column in columns), 0
+    for part, column in zip(parts, columns, strict=True):
+        column = np.unique(np.arange(len(part)) if column is None else column, return_inverse=True)[1]
+        numbers.append(first + np.broadcast_to(column.reshape(len(part), -1), (len(part), width)))
+        first += len(part) * width
+    return np.concatenate(numbers).squeeze(axis=1) if width == 1 else np.concatenate(numbers)
 
 
 def count_per_object(comparisons: Comparisons) -> np.ndarray:

@@ -12,10 +12,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
-from nearkin._check import draw_seed, numpy_generator
+from nearkin._check import as_array, draw_seed, numpy_generator
 from nearkin._distributed import current
 from nearkin._fields import StrPath, counted
-from nearkin._storage import check_target, one_version, read_arrays, read_config, replacing, saving_folder, write_arrays
+from nearkin._json import parsed_json
+from nearkin._storage import (
+    check_target,
+    one_version,
+    read_arrays,
+    read_config,
+    regular_file,
+    replacing,
+    saving_folder,
+    write_arrays,
+)
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
@@ -30,6 +40,7 @@ from nearkin.solvers import Solver
 from nearkin.statistics import shared_generator
 
 KIND = "ordinal-embedding"
+_COLUMNS = ("weights", "events", "judgements")  # of the comparisons, that a folder keeps
 
 
 def embedding_config(model: Any) -> Record:
@@ -47,10 +58,8 @@ def write_embedding(model: Any, folder: Path) -> None:
     """Write a fitted model's arrays and names into `folder`, which has config.json already."""
     answers = model.comparisons_
     arrays = {"embedding": model.embedding_, "comparisons": answers.indices}
-    if answers.weights is not None:
-        arrays["weights"] = answers.weights
-    if answers.events is not None:
-        arrays["events"] = answers.events
+    columns = {name: getattr(answers, name) for name in _COLUMNS}
+    arrays |= {name: column for name, column in columns.items() if column is not None}
     write_arrays(folder / "embedding.safetensors", arrays)
     names = json.dumps(model.objects_.tolist(), ensure_ascii=False)
     (folder / "objects.json").write_text(names + "\n", encoding="utf-8")
@@ -61,14 +70,16 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
     config = read_config(path, KIND)
     arrays = read_arrays(path / "embedding.safetensors")
     shape, weights = arrays["embedding"].shape, config.get("rater_reliability")
-    objects = np.asarray(json.loads((path / "objects.json").read_text(encoding="utf-8")))
+    objects = as_array(parsed_json(regular_file(path / "objects.json").read_bytes()), "objects")
     if shape != (len(objects), config["n_components"]) or not np.isfinite(arrays["embedding"]).all():
         needed = len(objects), config["n_components"]
         raise ValueError(f"{path}: embedding has shape {shape}; it must be {needed}, all numbers finite; it is damaged")
     fitted = {
         "embedding_": arrays["embedding"],
         "objects_": objects,
-        "comparisons_": Comparisons(arrays["comparisons"], objects, arrays.get("weights"), events=arrays.get("events")),
+        "comparisons_": replace(
+            Comparisons(arrays["comparisons"], objects), **{name: arrays.get(name) for name in _COLUMNS}
+        ),
         "rater_reliability_": None if weights is None else {name: float(weight) for name, weight in weights},
         "n_components_": config["n_components"],
         "dimension_curve_": config["dimension_curve"],
@@ -107,7 +118,8 @@ class OrdinalEmbedding(BaseEstimator):
         lists them, and groups of objects that no comparison connects.
     objects_: (n,) names.
     n_components_: p.
-    objective_, n_iter_, status_, history_: of the best start's run; records have "step" and "objective".
+    objective_, n_iter_, status_, history_: of the best start's run; records have "step" and "objective", the mean loss
+        of a comparison, or of a choice where `choices` are joint.
     comparisons_: the training data.
     rater_reliability_: rater -> weight, or None.
     dimension_curve_: the error by dimension, of n_components="auto".
@@ -215,7 +227,7 @@ class OrdinalEmbedding(BaseEstimator):
             more = replace(more, events=None)
         joined = answers.join(self.comparisons_, more)
         starts = self._starts(joined, rng)
-        known = np.flatnonzero(_placed(self.comparisons_))
+        known = np.flatnonzero(answers.count_per_object(self.comparisons_))
         starts[0][known, : self.n_components_] = self.embedding_[known]  # `join` puts the known objects first
         self._learn(joined, starts, rng, callback=callback)
         return self
@@ -259,16 +271,19 @@ class OrdinalEmbedding(BaseEstimator):
     def bootstrap(self, n_draws: int = 50, *, random_state: Seed = None) -> np.ndarray:
         """(n_draws, n, p) embeddings of resampled answers, each rotated, scaled and shifted onto `embedding_`.
 
-        Questions are drawn with replacement, with all their answers; each draw is fitted starting from `embedding_`.
-        The spread of an object's draws shows how well the answers determine its place: `plot_map(..., draws=...)` draws
-        it as ellipses. An object without an answer in a draw keeps its place.
+        Judgements are drawn with replacement, with all answers to the same question and all ratings of the same pair;
+        a comparison of two ratings counts as often as the product of their numbers. Each draw is fitted by L-BFGS to
+        convergence, from `embedding_`: with fewer steps it would stay near it. The spread of an object's draws shows
+        how well the answers determine its place: `plot_map(..., draws=...)` draws it as ellipses. An object without an
+        answer in a draw keeps its place.
         """
         check_is_fitted(self, "embedding_")
         _check.check_integer(n_draws, "n_draws", low=2)
         rng = numpy_generator(self.random_state if random_state is None else random_state)
 
         def embed(drawn: Comparisons) -> np.ndarray:
-            return self._task(drawn, rng).solve(self.embedding_.astype(np.float64), Run(self.max_iter, self.tol))[0]
+            task = Task(drawn, self.n_components_, self._loss(self.n_components_), "l-bfgs", rng, current())
+            return task.solve(self.embedding_.astype(np.float64), Run(1000, 1e-5))[0]
 
         return answers.bootstrap_embeddings(self.embedding_, self.comparisons_, embed, n_draws, rng)
 
@@ -376,17 +391,10 @@ class OrdinalEmbedding(BaseEstimator):
         suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact test below sorts all answers
         if suspect and not net_votes(comparisons)[0].any():
             raise ValueError("every answer in comparisons is contradicted by another: they cancel out")
-        self.embedding_: np.ndarray = principal_axes(X, _placed(comparisons))
+        self.embedding_: np.ndarray = principal_axes(X, answers.count_per_object(comparisons) > 0)
         self.objects_: np.ndarray = comparisons.objects
         self.comparisons_: Comparisons = replace(comparisons, annotators=None)
         self.objective_: float = solution.value
         self.n_iter_: int = solution.n_epochs
         self.status_: str = solution.status
         self.history_: list[Record] = solution.history
-
-
-def _placed(comparisons: Comparisons) -> np.ndarray:
-    """(n,) mask of the objects that occur in a comparison."""
-    found = np.zeros(comparisons.n_objects, bool)
-    found[comparisons.indices] = True
-    return found

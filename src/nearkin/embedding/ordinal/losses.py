@@ -332,6 +332,10 @@ def adagrad_pass(x, accumulator, q, w, code, parameter, step):
     two = x.dtype.type(2)
     for t in range(len(q)):
         i, j, l, k = objects(q, t)  # noqa: E741
+        if j in (l, k):  # pairs have no order: an object in both comes first
+            i, j = j, i
+        if i == k:
+            l, k = k, l  # noqa: E741
         a, b = squared_distances(x, i, j, l, k)
         s_a, s_b = loss_slopes(code, a, b, parameter)
         if len(w):
@@ -342,7 +346,7 @@ def adagrad_pass(x, accumulator, q, w, code, parameter, step):
         near, far = s_a * s_a * a, s_b * s_b * b
         accumulator[j] += near
         accumulator[k] += far
-        if i == l:  # |g_i|^2 of a triplet mixes both parts: |s_a u - s_b v|^2 = near + far - 2 s_a s_b <u, v>
+        if i == l:  # |g_i|^2 of a shared object mixes both parts: |s_a u - s_b v|^2 = near + far - 2 s_a s_b <u, v>
             bc, _ = squared_distances(x, j, k, j, k)  # 2 <u, v> = a + b - d_jk^2
             accumulator[i] += max(near + far - s_a * s_b * (a + b - bc), x.dtype.type(0))
         else:

@@ -10,7 +10,7 @@ import numpy as np
 from nearkin import _check, solvers
 from nearkin._distributed import ALONE, Group
 from nearkin._fields import counted
-from nearkin._types import Fields
+from nearkin._types import Fields, Record
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal import losses
 from nearkin.embedding.ordinal.losses import GNMDS, STE, T_STE, OrdinalLoss
@@ -347,7 +347,7 @@ class Task:
             return self.solve(X, run, done=done, about=about)
         rest = run.max_iter - head.n_epochs
         if rest == 0:
-            return X, replace(head, value=self._problem.value(pad_rows(X, self._dtype)), status="max_epochs")
+            return X, replace(head, value=self._problem.value(pad_rows(X, self._dtype)) / len(X), status="max_epochs")
         X, tail = self.solve(X, replace(run, max_iter=rest), done=done + head.n_epochs, about=about)
         history = head.history + [{**record, "step": head.n_epochs + record["step"]} for record in tail.history]
         return X, replace(tail, n_epochs=head.n_epochs + tail.n_epochs, history=history, steps=head.steps + tail.steps)
@@ -369,9 +369,13 @@ class Task:
         `done`, its records include `about`. Raises FloatingPointError if the run diverges."""
         validate, callback, q = run.validate, run.callback, start.shape[1]
 
+        def mean(record: Fields) -> Record:
+            """The record with the mean loss of an answer: the solver's value is n times this."""
+            return {**record, "objective": record["objective"] / len(start)}
+
         def report(step: int, record: Fields) -> None:
             if callback is not None:
-                rest = {name: value for name, value in record.items() if name != "x"}
+                rest = {name: value for name, value in mean(record).items() if name != "x"}
                 callback(done + step, {**rest, **(about or {}), "embedding": self._flat(unpad_rows(record["x"], q))})
 
         inner = replace(
@@ -386,6 +390,8 @@ class Task:
                 f"the solver diverged after {solution.n_epochs} epochs, last step {solution.steps[-1]:.3g}; "
                 "use a smaller step, or solver='svrg-sbb' or 'auto' with their bounded steps"
             )
+        history = [mean(record) for record in solution.history]
+        solution = replace(solution, value=solution.value / len(start), history=history)
         return np.ascontiguousarray(unpad_rows(solution.x, q)), solution
 
 

@@ -11,7 +11,7 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
-from nearkin._check import check_vectors
+from nearkin._check import check_vectors, each_once
 from nearkin._distributed import ALONE, Group
 from nearkin._fields import Extra
 from nearkin._pairs import MatrixLike, number_ids, unordered
@@ -124,7 +124,8 @@ class ALS(AbstractSolver):
         """One sweep, the left side and then the right; returns the loss between the two, or after it with branches."""
         self._improve(0)
         between = self._improve(1)
-        return between.value() if self.branches == (None, None) else self.value()
+        value = between.value() if self.branches == (None, None) else self.value()
+        return value / self.loss.observed_weight
 
     def value(self) -> float:
         """The loss; with branches its penalty is that of the embeddings' distance from them."""
@@ -461,6 +462,8 @@ def _solved(pairs: sp.csr_matrix, known: Known, model: FittedLoss, mean: Tensor 
 def matrix_of(history: History, known: Known) -> sp.csr_matrix:
     """One row an entity, one column an entity of the known side, the weights as values; ValueError without a pair."""
     n, side = len(known.ids), known.side
+    if isinstance(history, np.ndarray) and history.dtype == bool:
+        history = sp.csr_matrix(np.atleast_2d(history))
     if isinstance(history, Interactions):
         pairs, ids = sp.coo_matrix(history.matrix()), history.right_ids
         if side == "left":
@@ -476,13 +479,8 @@ def matrix_of(history: History, known: Known) -> sp.csr_matrix:
         given = np.asarray(history) if hasattr(history, "columns") else history
         if isinstance(given, Mapping):
             raise TypeError(f"history is a {type(given).__name__}; give ids, or a sparse matrix of weights")
-        if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == n > 2:
-            ordered = np.sort(given, axis=1)
-            if (ordered[:, 1:] == ordered[:, :-1]).any():
-                raise ValueError(
-                    f"history has shape {given.shape}, a column for each {side} id, and repeats values; pass weights "
-                    "as scipy.sparse.csr_matrix(history), ids each once"
-                )
+        for row in np.atleast_2d(given) if isinstance(given, np.ndarray) and given.dtype.kind != "O" else ():
+            each_once(row, f"history of shape {given.shape} (weights are a scipy.sparse.csr_matrix)")
         some: list = [given] if np.isscalar(given) else [unordered(row) for row in given]
         # one sequence of ids an entity; text has no dimension
         rows: list[np.ndarray | Sequence] = some if some and np.ndim(some[0]) == 1 else [some]

@@ -420,7 +420,7 @@ class SphereSweeps(AbstractSolver):
         self.done = self.done + 1
         if self._averaging():
             self.left_sum, self.right_sum = self.left_sum + self.P, self.right_sum + self.Q
-        return left.value
+        return left.value / float(self.loss.left_weights.sum())
 
     def _sample(self, rows: Tensor, weights: Tensor, n: int | None) -> Sample | None:
         """About n of these rows, each with a chance in proportion to its weight; None for all."""

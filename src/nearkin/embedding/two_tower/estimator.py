@@ -84,7 +84,8 @@ class TwoTower(BaseEstimator):
     ----------
     left_embeddings_, right_embeddings_: (m, k) and (n, k) float32.
     left_ids_, right_ids_: (m,) and (n,).
-    history_: one record a step: `step` from 1, `objective`, `seconds`, and `metric` with held-out pairs.
+    history_: one record a step: `step` from 1, `objective` for each observed pair (of its weight), penalties included,
+        `seconds`, and `metric` with held-out pairs.
     loss_: the loss as an object.
     trials_: one record a short fit of loss "auto": `loss`, `settings`, `recency` (the power by which items popular in
         the latest tenth weigh more, or 0), `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and `why` in the chosen one.
@@ -350,9 +351,6 @@ class TwoTower(BaseEstimator):
         self._fitted()
         check_pairs(interactions)
         held = matched(interactions, self.left_ids_, self.right_ids_).matrix() > 0
-        held = held > held.multiply(self.seen_.matrix() > 0)
-        if not held.nnz:
-            raise ValueError("interactions has no pair but those of fit; evaluate on held-out pairs")
         return ranking_metrics(self.left_embeddings_, self.right_embeddings_, held, seen=self.seen_, k=k)
 
     def save(self, path: StrPath, *, overwrite: bool = False) -> None:

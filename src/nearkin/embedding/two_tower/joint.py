@@ -96,7 +96,6 @@ class Joint(AbstractSolver):
         self.group: Group = group
         self.sweeps: int = 1
         self.importance: np.ndarray = 1.0 + np.bincount(seen.indices, weights, minlength=seen.shape[1])
-        self._observed_weight = float(np.sum(weights))
         self.done: Tensor = torch.tensor(0)
         self.distortion: float = 0.0
         self.left: Tensor
@@ -105,12 +104,12 @@ class Joint(AbstractSolver):
         return self
 
     def step(self) -> float:
-        """One sweep of the teacher, or one round; returns the loss, of a round as a share of that of zero vectors."""
+        """One sweep of the teacher, or one round; returns the loss, of a round the student's."""
         self.done = self.done + 1
         if self.done <= DEFAULTS.sweeps:
             values = [self.teacher.step() for _ in range(self.sweeps)]
             self.left, self.right = self.teacher.embeddings()
-            return values[-1] / self._observed_weight
+            return values[-1]
         if self.done == DEFAULTS.sweeps + 1:
             self._start()
         else:  # codes by each row's own curvature, then the codebooks
@@ -118,7 +117,7 @@ class Joint(AbstractSolver):
             self.right = self.index.descend(self.right, targets, right_forms(self.student, self.left, self.right))[0]
         self.distortion = float((self.right - self.exact()[1]).square_().sum(1).mean())
         self.left = descend_left(self.student, self.left, self.right, self.group)
-        return self.student.value(self.left, self.right) / self._zero_loss
+        return self.student.value(self.left, self.right) / self.student.observed_weight
 
     def exact(self) -> tuple[Tensor, Tensor]:
         """The teacher's tables."""
@@ -138,18 +137,12 @@ class Joint(AbstractSolver):
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         super().load_state(state)
-        for name in ("student", "_zero_loss"):  # they belong to the teacher before
-            vars(self).pop(name, None)
+        vars(self).pop("student", None)  # it belongs to the teacher before
 
     @cached_property
     def student(self) -> AllPairsLoss:
         """The student's loss, made after the teacher's last sweep."""
         return student_loss(*self.exact(), self.seen)
-
-    @cached_property
-    def _zero_loss(self) -> float:
-        """The student's loss if all scores are 0."""
-        return self.student.value(*(X.new_zeros(len(X), 1) for X in (self.left, self.right)))
 
     def _start(self) -> None:
         Q = self.exact()[1]

@@ -70,7 +70,7 @@ class AbstractSolver(BaseEstimator, ABC):
 
     @abstractmethod
     def step(self) -> float:
-        """Do one step; return the objective as the step computed it."""
+        """Do one step; return the objective as the step computed it, divided by the weight of the observed pairs."""
 
     @abstractmethod
     def embeddings(self) -> tuple[Tensor, Tensor]:

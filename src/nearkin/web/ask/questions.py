@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from nearkin import OrdinalEmbedding
+from nearkin._check import check_lengths
 from nearkin._fields import counted
 from nearkin.data import read_column, read_table
 from nearkin.pipeline import inputs
+from nearkin.web.serving import is_inside
 
 Shown = tuple[int, ...]  # numbers of items, in the order on the page
 _MEDIA = {
@@ -42,6 +44,9 @@ class Items:
     def __post_init__(self) -> None:
         if len(self.ids) < 3:
             raise ValueError(f"there are {counted(len(self.ids), 'item')}; at least 3 are needed to compare")
+        check_lengths(self.ids, "items")
+        if odd := [name for name in self.ids if "\0" in name]:
+            raise ValueError(f"the name {odd[0]!r} holds a NUL character, which no table of answers holds; rename it")
         name, count = Counter(self.ids).most_common(1)[0]
         if count > 1:
             raise ValueError(f"items repeat the name {name!r}; give each its own name")
@@ -59,9 +64,10 @@ class Items:
 def read_items(path: str | os.PathLike[str], *, header: bool | None = None) -> Items:
     """Items of a folder of pictures or sounds, of a table (.csv, .tsv, .parquet), or of a saved ordinal embedding.
 
-    A .txt has a name a line. A table has columns called id (name), text (label), image or sound (files in the table's
-    folder) and link, or without a `header` one column of names. FileNotFoundError, or
-    ValueError for fewer than three items, names that repeat, or files that are missing or outside the table's folder.
+    Links that lead out of the folder are none of its pictures. A .txt has a name a line. A table has columns called id
+    (name), text (label), image or sound (files in the table's folder) and link, or without a `header` one column of
+    names. FileNotFoundError, or ValueError for fewer than three items, names that repeat, or files that are missing or
+    outside the table's folder.
     """
     path = Path(path)
     if not path.exists():
@@ -70,7 +76,7 @@ def read_items(path: str | os.PathLike[str], *, header: bool | None = None) -> I
         return _of_table(path, header)
     if (path / "config.json").is_file():
         return named_items(OrdinalEmbedding.load(path).objects_.tolist())
-    found = sorted(file for file in path.iterdir() if file.suffix.lower() in _MEDIA and file.is_file())
+    found = sorted(file for file in path.iterdir() if file.suffix.lower() in _MEDIA and is_inside(file, path))
     if not found:
         raise ValueError(f"{path} holds no picture or sound ({', '.join(_MEDIA)})")
     stems = [file.stem for file in found]

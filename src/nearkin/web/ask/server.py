@@ -8,7 +8,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from shutil import make_archive
@@ -21,13 +21,14 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
+from nearkin._check import check_output
 from nearkin._fields import counted
 from nearkin._storage import regular_file
 from nearkin._types import Record
 from nearkin.pipeline import embed_comparisons
 from nearkin.web import serving
 from nearkin.web.ask.questions import Items, Question, Shown
-from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Survey, journal_path
+from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Survey, journal_path, spreadsheet_cell
 
 _NAMED = 20  # raters left out that a sentence names
 _SECONDS = 5  # for one question, of which the page informs people before they begin
@@ -64,7 +65,7 @@ def state(survey: Survey) -> Record:
     fitted = survey.fitted
     weights = fitted.weights if fitted else {}
     return result(survey) | {
-        "curve": survey.curve,
+        "curve": [(n, error, held_out // len(survey.form.comparisons)) for n, error, held_out in survey.curve],
         "learned": fitted.n_answers if fitted else 0,
         "failure": survey.learner.failure,
         "raters": [
@@ -85,8 +86,8 @@ def votes(survey: Survey) -> Record:
 
 
 def _rater_row(survey: Survey, rater: Rater, votes: Mapping[Shown, Mapping[str, Question]]) -> Record:
-    """Counts of a rater. consistent: the share of repeated questions answered the same; catch: of catch questions
-    answered right; agree: of other raters' votes on the same questions that are the same."""
+    """Counts of a rater. consistent: the share of repeated questions answered the same; catch: of the `n_catch` catch
+    questions answered right; agree: of other raters' votes on the same questions that are the same."""
     form, answers = survey.form, survey.answers_of(rater)
     given = [q for q in answers if q.choice != -1]
     repeats = [(q, survey.questions[q.of]) for q in given if q.of is not None]
@@ -97,6 +98,7 @@ def _rater_row(survey: Survey, rater: Rater, votes: Mapping[Shown, Mapping[str, 
         "cannot_say": _share([q.choice == -1 for q in answers]),
         "seconds": median([q.seconds for q in answers] or [0.0]),
         "consistent": _share([form.answer(q) == form.answer(old) for q, old in repeats]),
+        "n_catch": sum(q.reason == "catch" for q in answers),
         "catch": _share([survey.is_right(q) for q in given if q.reason == "catch"]),
         "agree": _share([form.answer(q) == form.answer(vote) for q, vote in others]),
         "left_out": survey.left_out(rater),
@@ -116,7 +118,14 @@ def results_zip(survey: Survey) -> bytes:
         for name, counts in (("answers.csv", True), ("left_out.csv", False)):
             AnswerTable(root / name, survey.items, survey.form, survey.raters).rewrite(survey.answered(counts))
         given = (rater for rater in survey.raters.values() if rater.answered)
-        raters = [row | r.parameters | r.fields | row for row, r in zip(told["raters"], given, strict=True)]
+        raters = [
+            row | r.parameters | r.fields | row | {"consent": r.consent, "consent_time": r.consent_time}
+            for row, r in zip(told["raters"], given, strict=True)
+        ]
+        raters = [
+            {spreadsheet_cell(name): spreadsheet_cell(v) if isinstance(v, str) else v for name, v in row.items()}
+            for row in raters
+        ]
         with (root / "raters.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(dict.fromkeys(name for row in raters for name in row)))
             writer.writeheader()
@@ -187,7 +196,7 @@ def _is_field(one: object) -> bool:
     return isinstance(one, dict) and "name" in one and all(isinstance(v, _FIELD.get(k, ())) for k, v in one.items())
 
 
-RULES = ("practice", "min_seconds", "max_answers", "max_wrong", "random_share", "active")  # of `Plan`
+RULES = ("practice", "min_seconds", "max_answers", "n_catch", "max_wrong", "random_share", "active")  # of `Plan`
 _OF_TEXTS = ("break_every",)  # a rule of `Texts`
 
 
@@ -205,7 +214,7 @@ def read_study(source: str = "en", **settings: Any) -> tuple[Texts, Record]:
         given = tomllib.loads(regular_file(source).read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error}; --study is a TOML file, or one of {', '.join(LANGUAGES)}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{source} is no TOML in UTF-8 ({error})") from error
     lang, english = given.setdefault("lang", "en"), shipped("en")
     known = shipped(lang) if lang in LANGUAGES else {}
@@ -256,7 +265,7 @@ def joined(survey: Survey, words: Mapping[str, str], body: Record) -> Rater:
         raise ValueError(words["full"])
     if words["consent"] and body.get("agreed") is not True:
         raise ValueError(words["tick"])
-    return survey.join(name, given, filled, key=key)
+    return survey.join(name, given, filled, key=key, consent=words["consent"])
 
 
 def ask_app(survey: Survey, texts: Texts | None = None, host: str = serving.LOCAL) -> Starlette:
@@ -318,13 +327,14 @@ def collect(
     Once the page is there, `announce` is called with the same and the links, which are secrets and stay the same when a
     survey is resumed. FileExistsError if `out` or its journal exists and `resume` is False.
     """
-    out = Path(out)
+    out, texts, plan = check_output(out), texts or Texts(), plan or Plan()
+    plan = replace(plan, goal=plan.goal or texts.goal)
     old = [path for path in (out, journal_path(out)) if path.exists()]
     if old and not resume:
         raise FileExistsError(f"{old[0]} exists; --resume goes on with it, or give another --out")
     with (
         serving.listening(host, port) as at,
-        closing(Survey(items, plan or Plan(), out)) as survey,
+        closing(Survey(items, plan, out)) as survey,
         serving.until_stopped(),
     ):
         page, results = (f"http://{host}:{at.getsockname()[1]}/{token}" for token in survey.tokens)

@@ -22,6 +22,7 @@ import numpy as np
 from nearkin import Comparisons, OrdinalEmbedding
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._fields import counted
+from nearkin._json import parsed_json
 from nearkin._storage import replacing, sync, try_lock
 from nearkin._types import Fields, Record
 from nearkin.metrics import triplet_error
@@ -98,6 +99,7 @@ _RECENT = 1000  # questions among which one to share is looked for
 _AT_ONCE = 400  # questions that the model chooses at once: as many as may be answered before its next fit
 _REPEAT_AFTER = 10  # questions between a question and its repetition
 _ABOUT = ("rater", "time", "seconds", "reason", "question", "shown", "parameters", "hidden")  # columns after the items
+_GOAL = 50  # questions among which `Plan.n_catch` are spread where a rater has no goal
 _PARAMETERS, _LETTERS = 20, 200  # of an address, and of each of its values
 
 
@@ -107,8 +109,9 @@ class Plan:
 
     form: "triplet", "odd-one-out" or "pairs". random_share: questions drawn at random and kept out of the model, so
     that its error is measured on answers it has not seen. repeat_share: questions that a rater has answered before, for
-    consistency. catch: (c, 3) numbers of items (anchor, near, far) whose answer is known; catch_share: how often they
-    are asked. active: whether the model chooses the others; without it all are random. max_raters, max_answers: people
+    consistency. catch: (c, 3) numbers of items (anchor, near, far) whose answer is known; n_catch: how many of them
+    each rater is asked, at random places among `goal` questions, the answers of each rater, or 50 without a goal.
+    active: whether the model chooses the others; without it all are random. max_raters, max_answers: people
     and answers that are wanted; nobody else may begin then. max_wrong: a rater who answers more catch questions wrong
     is left out. practice: a rater's first questions, which do not count. min_seconds: the least time for an answer.
     """
@@ -117,7 +120,8 @@ class Plan:
     random_share: float = 0.2
     repeat_share: float = 0.05
     catch: tuple[tuple[int, int, int], ...] = ()
-    catch_share: float = 0.03
+    n_catch: int = 3
+    goal: int | None = None
     active: bool = True
     max_raters: int | None = None
     max_answers: int | None = None
@@ -128,13 +132,14 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_choice(self.form, "form", FORMS)
-        for name in ("random_share", "repeat_share", "catch_share"):
+        for name in ("random_share", "repeat_share"):
             check_real(getattr(self, name), name, low=0, high=1)
-        if self.random_share + self.repeat_share + self.catch_share > 1:
-            raise ValueError("random_share, repeat_share and catch_share add up to more than 1")
+        if self.random_share + self.repeat_share > 1:
+            raise ValueError("random_share and repeat_share add up to more than 1")
         if self.catch and self.form != "triplet":
             raise ValueError(f"catch questions are triplets, and the form is {self.form!r}; leave them out")
-        for name, low in (("max_raters", 1), ("max_answers", 1), ("max_wrong", 0), ("practice", 0)):
+        least = {"max_raters": 1, "max_answers": 1, "max_wrong": 0, "practice": 0, "n_catch": 1, "goal": 1}
+        for name, low in least.items():
             if getattr(self, name) is not None:
                 check_integer(getattr(self, name), name, low=low)
         if self.max_wrong is not None and not self.catch:
@@ -159,11 +164,9 @@ class Journal:
             self._file.seek(0)
             data = self._file.read()
             self._end = data.rfind(b"\n") + 1  # an incomplete last line was never acknowledged
-            self.events: list[Record] = [json.loads(line) for line in data[: self._end].splitlines()]
-        except BaseException as error:
+            self.events: list[Record] = _events(path, data[: self._end])
+        except BaseException:
             self._file.close()
-            if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
-                raise ValueError(f"{path} is damaged ({error}); move it away, or correct that line") from error
             raise
 
     def append(self, event: Fields, *, durable: bool = True) -> None:
@@ -188,6 +191,28 @@ class Journal:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _events(path: Path, lines: bytes) -> list[Record]:
+    try:
+        return [parsed_json(line) for line in lines.splitlines()]
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}); move it away, or correct that line") from error
+
+
+def cleaned(text: str) -> str:
+    """Text that a person typed, in one line: without control characters, which no table of answers may hold."""
+    return " ".join("".join(c if c.isprintable() or c in _JOINERS else " " for c in text).split())
+
+
+_JOINERS = "\u200c\u200d"  # between letters of Persian, and in emoji
+
+
+def spreadsheet_cell(text: str) -> str:
+    """The text, of people, for a CSV file: a spreadsheet would run one that begins as a formula, so it gets a \' in
+    front. Names of items are ids, which stay unchanged."""
+    text = cleaned(text)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") and not text[1:].isdecimal() else text
 
 
 class AnswerTable:
@@ -215,10 +240,14 @@ class AnswerTable:
     def _row(self, question: Question) -> list[object]:
         rater = self._raters[question.rater]
         names = [self._items.ids[item] for item in self._form.line(question.shown, question.choice or 0)]
-        when = datetime.fromtimestamp(question.time, UTC).isoformat(timespec="seconds")
         shown = " | ".join(self._items.ids[item] for item in question.shown)
-        about = [f"{question.seconds:.2f}", question.reason, question.number, shown, urlencode(rater.parameters)]
-        return [*names, rater.name, when, *about, f"{question.hidden:.2f}"]
+        who, shown, parameters = map(spreadsheet_cell, (rater.name, shown, urlencode(rater.parameters)))
+        about = [f"{question.seconds:.2f}", question.reason, question.number, shown, parameters]
+        return [*names, who, _iso(question.time), *about, f"{question.hidden:.2f}"]
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 @dataclass
@@ -226,7 +255,8 @@ class Rater:
     """A person who answers: the open question, the answered ones in order, and the keys of all that was asked.
 
     `parameters` are those of the address by which a platform of paid raters sent them, such as PROLIFIC_PID; `fields`
-    is what they filled in when they began. An invited person has not `begun` before.
+    is what they filled in when they began. An invited person has not `begun` before. `consent` and `consent_time` (ISO
+    8601, UTC): the text that they agreed to, and when.
     """
 
     key: str  # the secret of the rater's address
@@ -234,6 +264,8 @@ class Rater:
     parameters: dict[str, str] = field(default_factory=dict)
     fields: dict[str, str] = field(default_factory=dict)
     begun: bool = False
+    consent: str = ""
+    consent_time: str = ""
     planned: tuple[str, Shown, int | None] | None = None  # what comes after the open question, for the page to load
     open: int | None = None
     answered: list[int] = field(default_factory=list)
@@ -299,16 +331,20 @@ class Survey:
         *,
         key: str = "",
         begun: bool = True,
+        consent: str = "",
     ) -> Rater:
-        """A rater who begins: that of `key`, or a new one. A name that is taken gets a number ("maria 2"), so that
-        nobody gets another person's key. ValueError for too long parameters."""
-        said = {"parameters": dict(parameters or {}), "fields": dict(fields or {})}
+        """A rater who begins: that of `key`, or a new one, who agreed to the text of `consent`. A name that is taken
+        gets a number ("maria 2"), so that nobody gets another person's key. ValueError for too long parameters."""
+        texts = {"parameters": parameters or {}, "fields": fields or {}}
+        said = {what: {cleaned(key): cleaned(text) for key, text in given.items()} for what, given in texts.items()}
         for what, given in said.items():
             if len(given) > _PARAMETERS or any(len(text) > _LETTERS for pair in given.items() for text in pair):
                 raise ValueError(f"{what} are more than {_PARAMETERS}, or one is of over {_LETTERS} letters")
         with self._lock:
-            name = self.rater(key).name if key else self._free(" ".join(name.split())[:60])
+            name = self.rater(key).name if key else self._free(cleaned(name)[:60])
             who = {"key": key or new_token(), "name": name, "begun": begun}
+            if consent:
+                who |= {"consent": consent, "consent_time": _iso(time.time())}
             self._note({"event": "join", **who, **{what: given for what, given in said.items() if given}})
             return self.raters[who["key"]]
 
@@ -320,7 +356,7 @@ class Survey:
 
     def invited(self, name: str) -> Rater:
         """The rater of a name that the experimenter gave, a new one if there is none."""
-        known = (rater for rater in self.raters.values() if rater.name == name)
+        known = (rater for rater in self.raters.values() if rater.name == cleaned(name)[:60])
         return next(known, None) or self.join(name, begun=False)
 
     def rater(self, key: str) -> Rater:
@@ -432,38 +468,53 @@ class Survey:
         """Reason and items of the next question, and the one that it repeats."""
         # one draw, from which each share takes its part: together they are at most 1
         draw, plan = float(self._rng.random()), self.plan
-        if len(rater.answered) + (rater.open is not None) < plan.practice:
+        number = len(rater.answered) + (rater.open is not None) - plan.practice
+        if number < 0:
             return "practice", self._drawn(rater), None
+        if plan.catch and (known := self._catch(rater, number)) is not None:
+            return "catch", known, None
         if draw < plan.repeat_share and (old := rater.to_repeat(self.questions)) is not None:
             return "repeat", old.shown, old.number
         draw -= plan.repeat_share
-        if 0 <= draw < plan.catch_share and plan.catch:
-            return "catch", plan.catch[int(self._rng.integers(len(plan.catch)))], None
-        draw -= plan.catch_share
         if draw < plan.random_share:
             shared = None
             if self._rng.random() < _SHARED:  # one that another rater was asked, so that the two compare
                 recent = (q.shown for q in reversed(self.questions[-_RECENT:]) if q.reason == "random")
                 shared = next((some for some in recent if self.form.key(some) not in rater.asked), None)
-            return "random", shared or self._drawn(rater), None
+            return "random", shared or self._drawn(rater, kept=True), None
         while self._chosen and plan.active and self.form.name != "pairs":
             shown = self._chosen.popleft()
-            if self.form.key(shown) not in rater.asked:
+            if self.form.key(shown) not in rater.asked and not self._is_kept(shown):
                 return "active", shown, None
-        return "start", self._drawn(rater), None
+        return "start", self._drawn(rater, kept=False), None
 
-    def _drawn(self, rater: Rater) -> Shown:
-        """A question at random, a new one to the rater if 20 draws find one."""
+    def _catch(self, rater: Rater, number: int) -> Shown | None:
+        """The catch question that a rater's question of that number is, None for another one: `plan.n_catch` of every
+        `plan.goal`. A rater's places and order are drawn once, and the same after a restart."""
+        catch, goal = self.plan.catch, self.plan.goal or _GOAL
+        part, place = divmod(number, goal)
+        rng = np.random.default_rng([self.plan.seed, part, *rater.key.encode()])
+        places, order = rng.permutation(goal)[: self.plan.n_catch].tolist(), rng.permutation(len(catch))
+        return catch[order[places.index(place) % len(catch)]] if place in places else None
+
+    def _drawn(self, rater: Rater, kept: bool | None = None) -> Shown:
+        """A question at random, if 20 draws find one a new one to the rater, of those that are `kept` or not."""
         for _ in range(20):
             shown = self.form.random(len(self.items), self._rng)
-            if self.form.key(shown) not in rater.asked:
+            if self.form.key(shown) not in rater.asked and kept in (None, self._is_kept(shown)):
                 break
         return shown
+
+    def _is_kept(self, shown: Shown) -> bool:
+        """Whether a question is kept out of the model for all raters: the `random_share` of all questions."""
+        return np.random.default_rng([*self.form.key(shown), self.plan.seed]).random() < self.plan.random_share
 
     def _job(self) -> tuple[Comparisons, Comparisons, int]:
         """The arguments of `fit`: training answers and held-out answers."""
         given, number_of = self.comparing(), {key: n for n, key in enumerate(self.raters)}
-        learned, held_out = [q for q in given if q.is_learned], [q for q in given if q.reason == "random"]
+        learned = [q for q in given if q.is_learned]
+        trained = {self.form.key(q.shown) for q in learned}  # few items may have too few questions to keep some
+        held_out = [q for q in given if q.reason == "random" and self.form.key(q.shown) not in trained]
         names, per = np.arange(len(self.items)), len(self.form.comparisons)
         rows = self.form.all_comparisons(learned)
         raters = np.repeat([number_of[q.rater] for q in learned], per)
@@ -516,6 +567,8 @@ class Survey:
             rater.parameters |= event.get("parameters", {})
             rater.fields |= event.get("fields", {})
             rater.begun = event.get("begun", True)
+            rater.consent = event.get("consent", rater.consent)
+            rater.consent_time = event.get("consent_time", rater.consent_time)
             return
         number, n = event["question"], len(self.questions)
         if kind == "asked":

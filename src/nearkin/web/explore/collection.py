@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -10,14 +10,16 @@ from typing import cast
 import numpy as np
 from PIL import Image
 
-from nearkin._check import check_integer
+from nearkin._check import as_array, check_integer
 from nearkin._fields import counted
+from nearkin._storage import is_of_system
 from nearkin._types import Record
 from nearkin.data import open_array, read_column, read_table, read_vectors
 from nearkin.export import Source
 from nearkin.index import Index
 from nearkin.metrics import without_self
 from nearkin.pipeline import inputs
+from nearkin.web.serving import is_inside
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _SIZE = 160  # pixels of a picture's longer side on a page
@@ -52,15 +54,22 @@ class Pictures:
                 image.thumbnail((_SIZE, _SIZE))
                 image.convert("RGB").save(buffer, format="PNG")
         except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+            if is_of_system(error):
+                raise
             raise ValueError(f"{file} is no picture that can be read ({error})") from error
         return buffer.getvalue()
+
+
+def as_words(values: Iterable[object]) -> np.ndarray:
+    """Values (n,) as text of any length: objects, of which none takes the room of the longest."""
+    return np.array([*map(str, values)], dtype=object)
 
 
 def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str) -> dict[str, np.ndarray]:
     """Columns (n,) of texts by their names: one in the order of the vectors, called `role`, or with `ids_column` those
     of a table whose vectors are found by that column, "" where one is missing. ValueError if it does not fit."""
     if ids_column is None:
-        values = read_column(path).astype(str)
+        values = as_words(read_column(path, long=True))
         if len(values) != len(ids):
             raise ValueError(
                 f"{path} has {counted(len(values), 'value')} and the index {counted(len(ids), 'vector')}; give one for "
@@ -68,18 +77,21 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
             )
         return {role: values}
     table = read_table(path)
-    found = inputs.places_of(np.array(ids), np.array(table.column(ids_column, "ids_column").text()))
+    found = inputs.places_of(as_array(ids, "ids"), np.array(table.column(ids_column, "ids_column").short().text()))
     if (found < 0).all():
         raise ValueError(f"no id of {path} ({ids_column}) is in the index, whose ids are such as {ids[0]!r}")
-    others = {name: np.array(column.text()) for name, column in table.columns.items() if name != ids_column}
+    others = {name: np.array(column.text(), object) for name, column in table.columns.items() if name != ids_column}
     columns = {name: np.where(found < 0, "", values[found]) for name, values in others.items()}
     return columns if len(columns) > 1 else dict(zip([role], columns.values(), strict=False))
 
 
 def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
-    """Pictures of a folder, whose files are called as the ids (cat.jpg for cat), or an array (.npy, .npz:key)."""
+    """Pictures of a folder, whose files are called as the ids (cat.jpg for cat), or an array (.npy, .npz:key); links
+    that lead out of the folder are none of its pictures."""
     if os.path.isdir(path):
-        files = {file.stem: file for file in Path(path).iterdir() if file.suffix.lower() in _ENDINGS}
+        folder = Path(path)
+        inside = (file for file in folder.iterdir() if is_inside(file, folder))
+        files = {file.stem: file for file in inside if file.suffix.lower() in _ENDINGS}
         found = [files.get(name) for name in ids]
         if not any(found):
             some = ", ".join(sorted(files)[:3]) or "no pictures"
@@ -198,7 +210,7 @@ class Collection:
             return []
         names = np.char.lower(self.ids)
         hits = [names == text, np.char.startswith(names, text), np.char.find(names, text) >= 0]
-        hits += [np.char.find(np.char.lower(column), text) >= 0 for column in self.texts.values()]
+        hits += [np.array([text in cell.lower() for cell in column.tolist()], bool) for column in self.texts.values()]
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
 
     def answers(self, Q: np.ndarray, seen: Sequence[frozenset[int]] = ()) -> list[Answer]:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -22,14 +21,14 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from nearkin._check import check_integer
+from nearkin._check import check_integer, check_output
 from nearkin._fields import counted
 from nearkin._storage import replacing
 from nearkin._types import Record
 from nearkin.index import Index
 from nearkin.pipeline import inputs
 from nearkin.web import serving
-from nearkin.web.explore.collection import Answer, Collection, Pictures, collect_rows
+from nearkin.web.explore.collection import Answer, Collection, Pictures, as_words, collect_rows
 
 MOST = 100_000  # rows on a map; more are sampled at random
 SAMPLE = 3_000  # rows that t-SNE lays out, in half a minute on two cores, and that give the principal axes
@@ -304,7 +303,7 @@ def serve(
 def write_page(collection: Collection, title: str, out: str | os.PathLike[str], *, most: int = MOST_IN_FILE) -> int:
     """Write one HTML file with at most `most` vectors, drawn at random, and neighbours among all; returns their
     number."""
-    out = Path(out)
+    out = check_output(out)
     if out.is_dir() or out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"out is {out}; it must be the name of a file that ends in .html")
     explorer = _measured(collection, title, most)
@@ -358,7 +357,7 @@ def explore(
                 "for each"
             )
     known = {"label": labels, "text": texts, **(columns or {})}
-    texts_of = {name: np.asarray(values).astype(str) for name, values in known.items() if values is not None}
+    texts_of = {name: as_words(values) for name, values in known.items() if values is not None}
     pictures = None if images is None else Pictures(np.asarray(images))
     rows = None if vectors is None else np.ascontiguousarray(vectors, np.float32)
     collection = collect_rows(index, rows, texts_of, pictures, other=compare, k=k)

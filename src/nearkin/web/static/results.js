@@ -142,7 +142,7 @@ async function refresh() {
     $("summary").textContent = state.summary;
     $("rule").textContent = state.rule;
     fill("raters", state.raters.map((rater) => [rater.name, rater.left_out ? "left out" : "yes", rater.answers, percent(rater.cannot_say),
-      rater.seconds.toFixed(1), percent(rater.consistent), percent(rater.catch), percent(rater.agree),
+      rater.seconds.toFixed(1), percent(rater.consistent), rater.n_catch ? `${percent(rater.catch)} of ${rater.n_catch}` : "–", percent(rater.agree),
       rater.weight === null ? "–" : rater.weight.toFixed(2)]),
     state.raters.map((rater) => (rater.left_out ? "out" : "")));
     $("failure").hidden = state.failure === null;

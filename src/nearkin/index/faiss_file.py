@@ -1,0 +1,123 @@
+"""A file of FAISS, followed before FAISS reads it.
+
+FAISS makes room for an array before it reads it, and opens other files that a file names. Its own limits are no way
+out: they are global, and other threads read files too. So a file may hold only what nearkin writes, and announce no
+more than it has.
+"""
+
+import os
+from typing import BinaryIO
+
+import numpy as np
+
+# What follows a mark, in FAISS's index_read.cpp, the same from 1.14.2 to 1.15.1: "33" bytes; a number "4<2" of 4 bytes
+# that must be below 2; an array "*4", a count and as many times 4 bytes; "x24:list", a count, 24 bytes and as many
+# times the layout of a name; the mark "=LTra"; "<2", one of the marks of these levels; or what `_follow` knows by name.
+_HEAD = "29 4<2"  # d, ntotal, two numbers without meaning, is_trained; metric
+_SUMS = "16 *8 1 *4 norms"  # d, M; nbits; is_trained; codebooks
+_SPLITS = f"{_SUMS} x0:sum"
+_LISTS = f"{_HEAD} 16 <1 1<2 *8"  # nlist, nprobe; centroids; the map of rows
+_LAYOUTS = {  # level, layout
+    "IxF2": (0, f"{_HEAD} *4"),
+    "IxFI": (0, f"{_HEAD} *4"),
+    "IBxF": (1, "21 *1"),
+    "IxPq": (1, f"{_HEAD} product *1 9"),
+    "IxRq": (1, f"{_HEAD} {_SUMS} 16 *1"),
+    "IxPR": (1, f"{_HEAD} {_SPLITS} 8 *1"),
+    "IxSQ": (1, f"{_HEAD} 28 *4 *1"),
+    "IPfs": (1, f"{_HEAD} product 28 *1"),
+    "IRfs": (1, f"{_HEAD} {_SUMS} 81 *1"),
+    "IPRf": (1, f"{_HEAD} {_SPLITS} 73 *1"),
+    "IwPQ": (1, f"{_LISTS} 9 product =ilar"),
+    "IwRQ": (1, f"{_LISTS} 8 {_SUMS} 13 =ilar"),
+    "IwPR": (1, f"{_LISTS} 8 {_SPLITS} 5 =ilar"),
+    "IwPf": (1, f"{_LISTS} 33 product =ilbl"),
+    "IVRf": (1, f"{_LISTS} {_SUMS} 82 =ilbl"),
+    "NPRf": (1, f"{_LISTS} {_SPLITS} 74 =ilbl"),
+    "IxPT": (2, f"{_HEAD} 4<2 =LTra <2"),
+    "IxM2": (3, f"{_HEAD} <3 *8"),
+    "IBM2": (3, "21 <2 *8"),
+    "LTra": (4, "1 *4 *4 9"),
+    "ilar": (4, "lists"),
+    "ilbl": (4, "x24:list"),
+    "list": (4, "*8 *1"),
+    "sum": (4, f"{_SUMS} 8"),
+}
+_ARRAYS = {6: 1, 7: 1, 8: 2, 9: 2}  # arrays of each of FAISS's ways to keep a norm, from ST_norm_cqint8 on
+
+
+def check_file(file: BinaryIO) -> None:
+    """ValueError unless FAISS may read an index from the whole file."""
+    _follow(file, "<4")
+    need(not file.read(1), "more bytes follow the index")
+    file.seek(0)
+
+
+def need(good: bool, what: str) -> None:
+    """ValueError that names what is wrong unless `good`."""
+    if not good:
+        raise ValueError(what)
+
+
+def _follow(file: BinaryIO, layout: str) -> None:
+    for step in layout.split():
+        before, mark, after = step.partition(next((mark for mark in "<=x*" if mark in step), " "))
+        if mark == "*":
+            _array(file, int(after))
+        elif mark == "x":
+            count, (size, _, name) = _number(file), after.partition(":")
+            _skip(file, int(size))
+            for _ in range(count):
+                _follow(file, _LAYOUTS[name][1])
+        elif mark == "<" and before:
+            need(_number(file, int(before)) < int(after), "it has a metric, a map or transforms of another kind")
+        elif mark:
+            name = file.read(4).decode("latin-1")
+            level, inner = _LAYOUTS.get(name, (4, ""))
+            need(level < int(after) if mark == "<" else name == after, f"nearkin does not write {name!r} there")
+            _follow(file, inner)
+        elif step.isdigit():
+            _skip(file, int(step))
+        else:
+            {"product": _product, "norms": _norms, "lists": _lists}[step](file)
+
+
+def _skip(file: BinaryIO, size: int) -> None:
+    need(size <= os.fstat(file.fileno()).st_size - file.tell(), "it announces more than it has")
+    file.seek(size, os.SEEK_CUR)
+
+
+def _number(file: BinaryIO, size: int = 8) -> int:
+    data = file.read(size)
+    need(len(data) == size, "it ends too early")
+    return int.from_bytes(data, "little")
+
+
+def _array(file: BinaryIO, width: int) -> int:
+    """The entries of an array."""
+    count = _number(file)
+    _skip(file, count * width)
+    return count
+
+
+def _product(file: BinaryIO) -> None:
+    d, M, bits = (_number(file) for _ in range(3))
+    need(d >= M and bits <= 24, "its codes are of an unknown size")  # FAISS has tables of M and of d rows
+    need(_array(file, 4) == d << bits, "it has another number of centroids")
+
+
+def _norms(file: BinaryIO) -> None:
+    kind = _number(file, 4)
+    _skip(file, 8)
+    for _ in range(_ARRAYS.get(kind, 0)):
+        _array(file, 4)
+
+
+def _lists(file: BinaryIO) -> None:
+    n_lists, code_size, kind = _number(file), _number(file), file.read(4)
+    count = _array(file, 8)  # of sizes, or of numbers of lists and their sizes
+    known = count == n_lists if kind == b"full" else kind == b"sprs" and n_lists <= os.fstat(file.fileno()).st_size
+    need(known, "it has another number of lists")
+    file.seek(-8 * count, os.SEEK_CUR)
+    sizes = np.frombuffer(file.read(8 * count), "<u8")[0 if kind == b"full" else 1 :: 1 if kind == b"full" else 2]
+    _skip(file, sum(sizes.tolist()) * (code_size + 8))

@@ -1,0 +1,224 @@
+"""What a copy, a pickle, a view and new ids see while an index changes, and changes that meet in the middle."""
+
+import copy
+import pickle
+import threading
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearkin import Index, ProductQuantizer
+from nearkin.quantization import ScalarQuantizer
+from tests.index.test_changes import KINDS, NEW, X, build, fitted, in_threads, state
+
+COPIES: dict[str, Callable[[Index], Index]] = {
+    "copy": copy.copy,
+    "deep copy": copy.deepcopy,
+    "pickle": lambda index: pickle.loads(pickle.dumps(index)),
+}
+TEXT = np.array([f"row {i}" for i in range(370)])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_copy_shares_nothing(name: str) -> None:
+    """Indexes of bits could not be pickled, and `copy.copy` shared the vectors but not their ids."""
+    index = build(X, fitted(name), TEXT[:300], keep_vectors=True)
+    index.remove(TEXT[290:300])
+    before = state(index)
+    for way, copied in COPIES.items():
+        other = copied(index)
+        assert state(other) == before, way
+        other.remove(TEXT[:100])
+        other.add(NEW, TEXT[300:])
+        assert state(index) == before, way
+        index.remove(TEXT[:5])
+        assert (len(other), len(other.row_ids), len(other.kept)) == (260, 260, 260), way
+        index = copied(index).add(X[:5], TEXT[:5])
+        before = state(index)
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_a_copy_of_a_loaded_index_holds_its_vectors(way: str, tmp_path: Path) -> None:
+    """A pickle held a mapped file twice, and one that was damaged as if it were whole."""
+    Index.build(X, fitted("pq")[0], keep_vectors=True).save(tmp_path / "idx")
+    index = Index.load(tmp_path / "idx")
+    assert way != "pickle" or len(pickle.dumps(index)) < 2 * X.nbytes
+    other, before = COPIES[way](index).add(NEW), state(index)
+    np.testing.assert_array_equal(other.vectors(np.arange(370)), np.vstack([X, NEW]))
+    assert state(index) == before
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_a_copy_during_changes_is_of_one_moment(way: str) -> None:
+    """Half of the pickles held ids of one moment and vectors of another."""
+    index, done = Index.build(X, ids=TEXT[:300], keep_vectors=True), threading.Event()
+
+    def changing() -> None:
+        draws = np.random.default_rng(0)
+        try:
+            for _ in range(150):
+                some = np.unique(draws.integers(0, 300, 20))
+                index.remove(TEXT[some], missing="ignore").upsert(X[some[:15]], TEXT[some[:15]])
+        finally:
+            done.set()
+
+    def copying() -> None:
+        while not done.is_set():
+            other = COPIES[way](index)
+            assert len(other) == len(other.row_ids) == len(other.kept)
+            np.testing.assert_array_equal(other.vectors(other.row_ids), X[[int(name[4:]) for name in other.row_ids]])
+            assert (other.search(other.vectors(other.row_ids), 1)[1][:, 0] == other.row_ids).all()
+
+    in_threads(changing, copying)
+
+
+def test_a_view_is_only_searched() -> None:
+    index = Index.build(X, ids=TEXT[:300], keep_vectors=True)
+    view = index.view(TEXT[:300][::-1], X).view(vectors=X)
+    before = state(index)
+    for change in (
+        lambda: view.add(NEW),
+        lambda: view.remove([1]),
+        lambda: view.update([1], X[:1]),
+        lambda: view.upsert(X[:1], [1]),
+        lambda: view.recode(ScalarQuantizer(8).fit(X), X),
+        lambda: Index.build(X).merge(view),
+        lambda: setattr(view, "ids", TEXT[:300]),
+    ):
+        with pytest.raises(RuntimeError, match="a view is only searched"):
+            change()
+    assert state(index) == before
+    assert view.search(X[:3], 1)[1].ravel().tolist() == [0, 1, 2]
+
+
+def test_a_view_of_an_index_that_has_changed_is_an_error(tmp_path: Path) -> None:
+    """It named other vectors, or failed in NumPy."""
+    for change in (
+        lambda index: index.add(NEW[:5], TEXT[300:305]),
+        lambda index: index.remove(TEXT[:1]),
+        lambda index: index.recode(ScalarQuantizer(8).fit(X), X),
+        lambda index: setattr(index, "ids", np.arange(300)),
+    ):
+        index = Index.build(X, ScalarQuantizer(4).fit(X), ids=TEXT[:300], keep_vectors=True)
+        view, other = index.view(), index.view(TEXT[:300]).view()
+        change(index)
+        for stale, call in product(
+            (view, other),
+            (
+                lambda view: view.search(X[:3], 1),
+                lambda view: view.search_radius(X[:3], 1.0),
+                lambda view: view.similar([1], 1),
+                lambda view: view.vectors([1]),
+                lambda view: view.decoded(np.arange(3)),
+                lambda view: view.candidates(X[:3], 1),
+                lambda view: 1 in view,
+                lambda view: view.view(),
+                lambda view: view.save(tmp_path / "view"),
+                *COPIES.values(),
+            ),
+        ):
+            with pytest.raises(RuntimeError, match="has changed since this view"):
+                call(stale)
+        assert index.view(index.ids).search(X[:3], 1)[1].tolist() == index.search(X[:3], 1)[1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("ids", "match"),
+    [
+        (np.arange(5), "shape"),
+        (np.arange(7), "shape"),
+        (list("aabbcc"), "more than once"),
+        (np.arange(6.0), "float64"),
+        (np.ones(6, bool), "bool"),
+        (np.arange(6).astype("M8[D]"), "datetime64"),
+        (np.array(list("abcdef"), "S"), "decode"),
+        (np.arange(-1, 5), "-1"),
+        (["", *"bcdef"], "empty"),
+        (np.arange(6).reshape(6, 1), "1-D"),
+        (2**63 + np.arange(6).astype(np.uint64), "64 bits"),
+    ],
+)
+def test_ids_are_checked_wherever_they_come_in(ids: object, match: str) -> None:
+    """`index.ids = ids` was not, and a saved folder could not be loaded."""
+    for before in (None, list("uvwxyz")):
+        index = Index.build(X[:6], ids=before, keep_vectors=True)
+        for way in (lambda ids: setattr(index, "ids", ids), index.view, lambda ids: Index.build(X[:6], ids=ids)):  # noqa: B023
+            with pytest.raises((ValueError, TypeError), match=match):
+                way(ids)
+        assert index.search(X[:6], 1)[1].ravel().tolist() == (before or list(range(6)))
+
+
+def test_new_ids_replace_the_old_ones_for_good(tmp_path: Path) -> None:
+    index = Index.build(X[:8]).remove([0, 1])  # which counts on from 8
+    for ids in (list("abcdef"), np.arange(10, 16, dtype=np.int32), np.array(list("uvwxyz"), object), None):
+        index.ids = ids
+        index.save(tmp_path / "idx")
+        names = list(range(6)) if ids is None else list(ids)
+        for one in (index, Index.load(tmp_path / "idx")):
+            assert one.search(X[2:8], 1)[1].ravel().tolist() == one.row_ids.tolist() == names
+            assert names[3] in one
+    assert index.add(X[:1]).row_ids[-1] == 6
+    index.ids = list("abcdefg")
+    given = index.ids
+    with pytest.raises(ValueError, match="read-only"):
+        given[0] = "b"
+    index.remove(["a"])
+    assert given.tolist() == list("abcdefg")
+
+
+CODES = [ProductQuantizer(4, 16, max_iter=1, random_state=seed) for seed in (0, 1)]
+ROWS = {name: X[i : i + 5] for i, name in enumerate(("add", "update", "upsert"))}
+OUTER = {
+    "add": lambda index, **how: index.add(ROWS["add"], TEXT[300:305], **how),
+    "update": lambda index, **how: index.update(TEXT[10:15], ROWS["update"], **how),
+    "upsert": lambda index, **how: index.upsert(ROWS["upsert"], TEXT[298:303], **how),
+    "recode": lambda index, **how: index.recode(CODES[1], X, **how),
+}
+INNER = {
+    "add": lambda index: index.add(NEW[:5], TEXT[310:315]),
+    "remove": lambda index: index.remove(TEXT[20:25]),
+    "update": lambda index: index.update(TEXT[12:17], NEW[5:10]),
+    "upsert": lambda index: index.upsert(NEW[10:15], TEXT[297:302]),
+    "recode": lambda index: index.recode(CODES[1], X),
+    "ids": lambda index: setattr(index, "ids", TEXT[50:350]),
+    "search": lambda index: index.search(X[:1]),
+}
+
+
+@pytest.mark.parametrize(("outer", "inner"), [*product(OUTER, INNER)])
+def test_changes_that_meet_come_one_after_the_other_or_raise(outer: str, inner: str) -> None:
+    """`recode` beside `add` left 300 vectors and 305 ids, and `add` beside `recode` codes of the other quantizer."""
+    for quantizer in CODES:
+        quantizer.fit(X)
+
+    def made() -> Index:
+        return Index.build(X, CODES[0], TEXT[:300], keep_vectors=True)
+
+    def whole(index: Index) -> list[object]:
+        rows = np.arange(len(index))
+        return [state(index), index.decoded(rows).tolist(), index.quantizer.codebooks_.tolist()]
+
+    alone = made()
+    INNER[inner](alone)
+    expected = whole(alone)
+    try:
+        after = whole(OUTER[outer](copy.deepcopy(alone)))
+    except ValueError:
+        after = None
+    for other_thread in (False, True):
+        index, once = made(), iter([True])
+
+        def meeting(done: int, record: object, index=index, once=once, other_thread=other_thread) -> None:
+            if next(once, False):
+                in_threads(lambda: INNER[inner](index)) if other_thread else INNER[inner](index)
+
+        try:
+            OUTER[outer](index, callback=meeting)
+        except (RuntimeError, ValueError):
+            assert whole(index) == expected
+            assert after is None or outer == "recode"
+        else:
+            assert whole(index) == after

@@ -1,0 +1,160 @@
+"""What the stores of all three libraries share: when a quantizer is trained, what is kept, what comes back."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.integrations.documents import ENOUGH, FIRST, Documents, listed
+
+PLACES = {"in a batch": FIRST, "in parts": 334, "the last alone": FIRST - 1}
+
+
+def rows(n: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, 8)).astype(np.float32)
+
+
+def names(n: int, first: int = 0) -> list[str]:
+    return [str(i) for i in range(first, first + n)]
+
+
+def put(documents: Documents, X: np.ndarray, first: int = 0, size: int = 2**20) -> None:
+    for at in range(0, len(X), size):
+        part = X[at : at + size]
+        documents.put(names(len(part), first + at), [{}] * len(part), list(part))
+
+
+def small(**settings: Any) -> Documents:
+    return Documents(nk.ProductQuantizer(4, 8, max_iter=2, random_state=0), **settings)
+
+
+def recall(documents: Documents, X: np.ndarray, k: int = 10) -> float:
+    """Of documents named by their rows."""
+    exact = nk.Index.build(X, ids=names(len(X)), metric=documents.metric).search(X[:50], k)[1]
+    found = [documents.nearest(x, k)[0] for x in X[:50]]
+    return float(np.mean([len(set(one) & set(other)) / k for one, other in zip(found, exact, strict=True)]))
+
+
+@pytest.mark.parametrize("size", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("quantizer", [2, nk.ProductQuantizer(2, 16, random_state=0)], ids=["bytes", "quantizer"])
+def test_a_first_batch_of_few_documents_trains_nothing(quantizer: Any, size: int) -> None:
+    """Before, codes were trained on the first batch, however small."""
+    X = rows(FIRST + 200)
+    documents, at_once = Documents(quantizer), Documents(quantizer)
+    put(documents, X[:5])
+    put(documents, X[5 : FIRST - 1], 5, size)
+    assert documents.index.quantizer is None
+    assert recall(documents, X[: FIRST - 1]) == 1
+    put(documents, X[FIRST - 1 :], FIRST - 1, 100)
+    put(at_once, X)
+    assert documents.index.bytes_per_vector <= 3
+    assert sorted(documents.index.row_ids.tolist()) == sorted(names(len(X)))
+    assert recall(documents, X) > recall(at_once, X) - 0.1
+
+
+def distortion(documents: Documents, X: np.ndarray) -> float:
+    """Mean squared distance of the decoded from the normalised vectors of the last documents X (m, d)."""
+    decoded = documents.index.decoded(np.arange(len(documents.index) - len(X), len(documents.index)))
+    return float(np.square(decoded - X / np.linalg.norm(X, axis=1, keepdims=True)).sum(axis=1).mean())
+
+
+def test_a_quantizer_is_trained_again_at_ten_thousand_also_after_load(tmp_path: Path) -> None:
+    """The first 1,000 vectors lie at one place: codes trained on these do not fit the others."""
+    X = np.concatenate([0.05 * rows(FIRST) + 1, rows(ENOUGH - FIRST, 1)])
+    documents = small()
+    put(documents, X[:5000], size=FIRST)
+    documents.save(tmp_path / "store", "library")
+    documents = Documents.load(tmp_path / "store", "library")
+    put(documents, X[5000:-1], 5000)
+    assert documents.index.kept is not None
+    before, others = distortion(documents, X[5000:-1]), X[5000:]
+    put(documents, X[-2:], ENOUGH - 2)  # one of them again
+    assert distortion(documents, others) < 0.7 * before
+    assert (len(documents.index), documents.index.kept) == (ENOUGH, None)
+    quantizer = documents.index.quantizer
+    put(documents, rows(5, 2), ENOUGH)
+    assert documents.index.quantizer is quantizer
+    assert documents.nearest(X[7777], 300)[0].count("7777") == 1
+
+
+def test_kept_vectors_rescore_and_stay() -> None:
+    X = rows(ENOUGH)
+    plain, rescored = small(), small(keep_vectors="float16", oversample=20)
+    for documents in (plain, rescored):
+        put(documents, X)
+    assert recall(rescored, X) > recall(plain, X) + 0.2
+    assert rescored.index.kept.dtype == np.float16
+    exact = Documents(None, keep_vectors=True, oversample=2)  # exact search has its vectors
+    put(exact, X[:20])
+    assert exact.nearest(X[3], 1)[0] == ["3"]
+
+
+def test_what_is_removed_does_not_count_and_an_empty_store_starts_again() -> None:
+    X, documents = rows(FIRST), small()
+    put(documents, X[:-1])
+    documents.remove(names(9))
+    put(documents, X[-9:], FIRST - 9)
+    assert documents.index.quantizer is None
+    put(documents, X[:9])
+    assert documents.index.quantizer is not None
+    documents.put(["0"], [{}], [None])  # its vector goes
+    assert "0" not in documents.index
+    documents.remove(names(FIRST))
+    put(documents, rows(3, 1)[:, :5])
+    assert documents.index.quantizer is None
+    assert documents.nearest(rows(3, 1)[2, :5], 1)[0] == ["2"]
+
+
+@pytest.mark.parametrize(
+    "quantizer", [None, 2, nk.ProductQuantizer(2, 16, random_state=0), nk.quantization.AxisQuantizer(2)]
+)
+def test_settings_come_back_with_few_documents_and_with_many(quantizer: Any, tmp_path: Path) -> None:
+    X, documents = rows(FIRST + 50), Documents(quantizer, "ip", "float16", 2.0)
+    for before, after in ((0, 0), (0, 10), (10, FIRST + 50)):
+        put(documents, X[before:after], before)
+        documents.save(tmp_path / "store", "library", overwrite=True)
+        documents = Documents.load(tmp_path / "store", "library")
+        assert (documents.metric, documents.keep_vectors, documents.oversample) == ("ip", "float16", 2.0)
+    assert (documents.index.quantizer is None) == (quantizer is None)
+    assert len(documents.nearest(X[3], 5)[0]) == 5
+
+
+def test_a_fitted_quantizer_is_used_from_the_first(tmp_path: Path) -> None:
+    X = rows(300)
+    fitted = nk.ProductQuantizer(4, 16, random_state=0).fit(X)
+    documents = Documents(fitted, "l2")
+    documents.save(tmp_path / "store", "library")
+    documents = Documents.load(tmp_path / "store", "library")
+    put(documents, X[:2])
+    documents.remove(names(2))
+    put(documents, rows(FIRST + 5, 3))
+    np.testing.assert_array_equal(documents.index.quantizer.codebooks_, fitted.codebooks_)
+
+
+@pytest.mark.parametrize(("settings", "error", "match"), [
+    ({"quantizer": nk.ITQ(8)}, TypeError, "quantizer"), ({"quantizer": nk.ProductQuantizer}, TypeError, "quantizer"),
+    ({"quantizer": "16"}, TypeError, "quantizer"), ({"quantizer": 0}, ValueError, "quantizer"),
+    ({"quantizer": True}, TypeError, "quantizer"), ({"oversample": 4}, ValueError, "keep_vectors"),
+    ({"metric": "hamming"}, ValueError, "metric"), ({"n_probes": 3}, TypeError, "n_probes"),
+])  # fmt: skip
+def test_wrong_settings_are_refused_before_any_document(settings: Any, error: type, match: str) -> None:
+    with pytest.raises(error, match=match):
+        Documents(**settings)
+
+
+def test_a_wrong_batch_changes_nothing_where_it_would_train() -> None:
+    documents = small()
+    put(documents, rows(FIRST - 1))
+    for vector in (np.ones(7), np.full(8, np.nan)):
+        with pytest.raises(ValueError, match=r"columns|NaN|nan"):
+            documents.put(["new"], [{}], [vector])
+    assert (len(documents.records), len(documents.index)) == (FIRST - 1, FIRST - 1)
+
+
+def test_minus_one_is_no_id() -> None:
+    for ids in ([3, -1], np.array([-1])):
+        with pytest.raises(ValueError, match="-1"):
+            listed(ids)
+    assert listed(["-1", 3, ""]) == ["-1", "3", ""]
