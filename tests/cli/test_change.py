@@ -116,3 +116,16 @@ def test_bad_input(folder: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[st
     monkeypatch.chdir(folder.parent)
     np.save("row.npy", np.ones((1, 8), np.float32))
     refused(text, *args)
+
+
+def test_a_file_is_no_id_of_a_word_that_is_typed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`remove idx gone.txt --unknown skip` removed nothing, and said so by a number only."""
+    monkeypatch.chdir(tmp_path)
+    known = nk.Index.load(folder).ids[:3].tolist()
+    for name in ("gone.txt", known[0]):
+        (tmp_path / name).write_text(f"{known[1]}\n", encoding="utf-8")
+    for command in ("remove", "similar"):
+        for more in ([], ["--unknown", "skip"]):
+            refused("'gone.txt' is a file and none of the 600 known ids", command, folder, known[2], "gone.txt", *more)
+    assert run_json("remove", folder, known[0])["vectors"] == 599  # an id, whatever files there are
+    assert run_json("remove", folder, "--ids", "gone.txt")["vectors"] == 598

@@ -151,6 +151,19 @@ def test_a_batch_is_a_loop(name: str, moments: str, shape: tuple[int, ...]) -> N
     torch.testing.assert_close(batch.detach(), torch.stack([p.detach() for p in single]), rtol=0, atol=1e-10)
 
 
+@in_turn("shape", [(6, 6), (9, 4), (2, 6, 6)])
+def test_autocast_changes_nothing(name: str, shape: tuple[int, ...]) -> None:
+    ends = []
+    for cast in (False, True):
+        p = nn.Parameter(point(shape, 1, torch.float32))
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=cast):
+            optimizer = OPTIMIZERS[name]([p], 0.05)
+            train(optimizer, [p], [point(shape, 2, torch.float32)], 3)
+            assert is_orthogonal(p, 1e-5)
+        ends.append(p.detach())
+    torch.testing.assert_close(*ends, rtol=0, atol=1e-5)
+
+
 SCALES = [30.0, 1.0, 0.0, 1e-4, 1.0, 100.0]  # of gradients: far too long steps, usual ones, none, short ones
 
 

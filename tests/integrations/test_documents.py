@@ -1,5 +1,8 @@
 """What the stores of all three libraries share: when a quantizer is trained, what is kept, what comes back."""
 
+import copy
+import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +161,27 @@ def test_minus_one_is_no_id() -> None:
         with pytest.raises(ValueError, match="-1"):
             listed(ids)
     assert listed(["-1", 3, ""]) == ["-1", "3", ""]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+def test_a_copy_during_changes_is_of_one_moment(copied) -> None:
+    made, done, X = Documents(), threading.Event(), np.eye(40, dtype=np.float32)
+
+    def changing() -> None:
+        try:
+            for i in range(200):
+                made.put([str(i % 40)], [{"text": "a"}], X[i % 40 : i % 40 + 1])
+                made.remove([str((i + 7) % 40)])
+        finally:
+            done.set()
+
+    thread = threading.Thread(target=changing)
+    thread.start()
+    while not done.is_set():
+        other = copied(made)
+        if other.index is not None:
+            assert set(other.index.row_ids.tolist()) == other.records.keys()
+    thread.join()
+    other.put(["new"], [{"text": "b"}], X[:1])
+    assert "new" not in made.records
+    assert "new" not in made.index

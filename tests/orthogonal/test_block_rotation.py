@@ -122,3 +122,18 @@ def test_arrays_recorded_from_peft() -> None:
     R = rotation.rotations().detach()
     torch.testing.assert_close(R, torch.tensor(exact).mT, rtol=0, atol=2e-6)
     torch.testing.assert_close(R, torch.tensor(series), rtol=0, atol=0.02)
+
+
+def test_under_autocast_rotations_and_gradients_are_those_without() -> None:
+    """They were products in bfloat16, off the orthogonal matrices by 1e-2."""
+    block, G = BlockRotation(8, 4), torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(0))
+    nn.init.normal_(block.weight, std=0.3, generator=torch.Generator().manual_seed(1))
+    plain = block.rotations()
+    (expected,) = torch.autograd.grad((plain * G).sum(), block.weight)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = block.rotations()
+        (gradient,) = torch.autograd.grad((found * G).sum(), block.weight)
+        assert block(torch.ones(2, 8)).dtype == torch.bfloat16
+        assert orthogonality_error(found) < 1e-6
+    assert torch.equal(found, plain)
+    torch.testing.assert_close(gradient, expected)

@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -157,3 +158,18 @@ def test_a_header_as_python_2_wrote_it_is_damage(tmp_path):
     path.write_bytes(path.read_bytes().replace(b"(20, 3), }  ", b"(20L, 3), } "))
     with pytest.raises(ValueError, match="damaged"):
         MappedRows(path)
+
+
+def test_a_load_leaves_the_filters_of_warnings_to_other_threads(tmp_path, monkeypatch):
+    """They are global: a warning of another thread was an error meanwhile, and could stay one."""
+    path, plain, during = tmp_path / "rows.npy", np.load, []
+    np.save(path, np.zeros((20, 3), np.float32))
+
+    def load(*given, **options):
+        during.append([*warnings.filters])
+        return plain(*given, **options)
+
+    monkeypatch.setattr(np, "load", load)
+    before = [*warnings.filters]
+    MappedRows(path)
+    assert during == [before]

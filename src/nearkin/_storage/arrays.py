@@ -1,6 +1,5 @@
 """Named arrays in a .safetensors file, and ids as such arrays."""
 
-import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -93,6 +92,9 @@ def digest(*parts: object) -> str:
     return made.hexdigest()
 
 
+_HEADER = 10_000  # bytes of the header of an .npy file, at most, in NumPy too
+
+
 @dataclass(frozen=True)
 class SavedArrays:
     """The path of a folder, its config.json, and its arrays."""
@@ -123,9 +125,10 @@ class MappedRows:
 
     def __init__(self, path: Path) -> None:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", UserWarning)  # a header as of Python 2: no file of ours
-                self._rows = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
+            with regular_file(path).open("rb") as file:
+                if b"L" in file.readline(_HEADER):  # of a number as in Python 2, of which NumPy would warn
+                    raise ValueError("its header is of Python 2")
+            self._rows = np.load(path, mmap_mode="r", allow_pickle=False)
         except Exception as error:  # the header is Python source, and may raise what its parser raises
             if is_of_system(error):
                 raise

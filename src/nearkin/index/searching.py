@@ -513,8 +513,7 @@ def compared(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, by_distance: 
 
 def normalised(X: ArrayLike) -> np.ndarray:
     """Vectors divided by their norms, as float32; vectors of zeros stay."""
-    rows = np.asarray(X)
-    return unit_rows(rows if rows.dtype == np.float64 else rows.astype(np.float32, copy=False)).astype(np.float32)
+    return unit_rows(np.asarray(X, np.float64)).astype(np.float32)  # the same of float32 and float64
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Documents under ids, and the index of their vectors: what the stores of other libraries share."""
 
+import copy
 import json
 import os
 import sys
@@ -94,6 +95,10 @@ class Documents:
             raise TypeError(
                 f"quantizer is {self.quantizer!r}; give bytes a vector, or for example nk.ProductQuantizer(8)"
             )
+
+    def __getstate__(self) -> dict[str, object]:
+        with self.guard.reading():  # a copy or pickle is of one moment
+            return vars(self) | {"index": copy.copy(self.index), "records": dict(self.records)}
 
     def put(self, ids: Sequence[str], records: Sequence[Record], vectors: Sequence[ArrayLike | None]) -> None:
         """Add records under ids, or replace them, with their vectors or None. ValueError for an id given twice."""

@@ -26,10 +26,11 @@ def namespace(X: Any) -> ModuleType:
 
 
 def deviation(X: Array) -> Array:
-    """X^T X - I (..., k, k)."""
-    gram: Any = X.mT @ X
-    if namespace(X) is np:
-        return gram - np.eye(gram.shape[-1], dtype=gram.dtype)
+    """X^T X - I (..., k, k), in the type of X."""
+    if isinstance(X, np.ndarray):
+        return X.mT @ X - np.eye(X.shape[-1], dtype=X.dtype)
+    gram = X.new_empty(*X.shape[:-2], X.shape[-1], X.shape[-1])
+    namespace(X).matmul(X.mT, X, out=gram)  # autocast casts no call with `out`
     gram.diagonal(dim1=-2, dim2=-1).sub_(1)  # in place: a batch of small matrices takes half the time
     return gram
 

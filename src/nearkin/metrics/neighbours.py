@@ -241,7 +241,7 @@ def knn_recall(
         )
     numbers = _row_numbers(found, len(rows)) if ids is None else _rows_of_ids(found, as_ids(ids, "ids"), len(rows))
     if metric == "cosine":
-        rows, queries = unit_rows(rows), unit_rows(queries)
+        rows, queries = (unit_rows(X.astype(np.float64)).astype(np.float32) for X in (rows, queries))  # as an index
     exact = ExactNeighbours.of(rows, queries, found.shape[1], metric)
     return float(exact.recall(numbers).mean()) if len(queries) else 0.0
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin._check import check_choice, check_instance, check_integer
-from nearkin.orthogonal.optimizer import DTYPES
+from nearkin.orthogonal.optimizer import DTYPES, without_autocast
 from nearkin.orthogonal.parametrization import is_traced
 from nearkin.orthogonal.retraction import cayley
 
@@ -134,7 +134,7 @@ class _Cayley(torch.autograd.Function):
     @staticmethod
     def forward(entries: Tensor, places: Tensor, above: Tensor, s: int) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         del above
-        return cayley(_skew(entries, places, s))
+        return _rotations(entries, places, s)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -152,7 +152,8 @@ class _Cayley(torch.autograd.Function):
     def jvp(ctx: Any, *tangents: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         R, places, _ = ctx.saved_tensors
         S = R + torch.eye(ctx.s, dtype=R.dtype, device=R.device)
-        return torch.bmm(torch.bmm(S, _skew(tangents[0], places, ctx.s)), S) / 2
+        with without_autocast(R):
+            return torch.bmm(torch.bmm(S, _skew(tangents[0], places, ctx.s)), S) / 2
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, entries: Tensor, places: Tensor, above: Tensor, s: int) -> tuple[Tensor, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -168,10 +169,17 @@ def _skew(entries: Tensor, places: Tensor, s: int) -> Tensor:
     return signed.index_select(1, places).view(-1, s, s)
 
 
+def _rotations(entries: Tensor, places: Tensor, s: int) -> Tensor:
+    """The rotations (r, s, s) of entries above the diagonal, also under autocast in float64 or float32."""
+    with without_autocast(entries):
+        return cayley(_skew(entries, places, s))
+
+
 def _pulled_back(R: Tensor, gradient: Tensor, above: Tensor) -> Tensor:
     """The gradient of the entries from that of R (r, s, s)."""
     P = R.mT + torch.eye(R.shape[-1], dtype=R.dtype, device=R.device)
-    G = torch.bmm(torch.bmm(P, gradient), P)
+    with without_autocast(R):
+        G = torch.bmm(torch.bmm(P, gradient), P)
     return (G - G.mT).flatten(1).index_select(1, above) / 2
 
 
@@ -179,7 +187,7 @@ def _pulled_back(R: Tensor, gradient: Tensor, above: Tensor) -> Tensor:
 def _traced_cayley(entries: Tensor, places: Tensor, above: Tensor, s: int) -> Tensor:
     """`_Cayley` for compilers and tracers, which follow no branch that depends on numbers: one operator to them."""
     del above
-    return cayley(_skew(entries, places, s))
+    return _rotations(entries, places, s)
 
 
 @_traced_cayley.register_fake

@@ -12,6 +12,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from numbers import Integral
@@ -76,6 +77,12 @@ def from_tall(X: Tensor, p: Tensor, layout: str) -> Tensor:
 def working_dtype(p: Tensor) -> torch.dtype:
     """float64 parameters are updated in float64, all others in float32."""
     return torch.float64 if p.dtype == torch.float64 else torch.float32
+
+
+def without_autocast(p: Tensor) -> AbstractContextManager[object]:
+    """A context in which products on p's device have the type of their factors."""
+    device = p.device.type  # torch's own context takes 10 microseconds, a test of it one
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
 def check_not_flat(p: Tensor, name: str) -> None:
@@ -307,7 +314,8 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         if left and len(active) == 1:  # else done above; a compiled step tests its gradient on the way
             check_gradients(active, self._steps + 1)
         for group, params in batches_by_shape(left, self.state):
-            self._step_batch(params, group)
+            with without_autocast(params[0]):
+                self._step_batch(params, group)
 
     def _drawing(self, group: Record, state: Record) -> torch.Generator:
         """The generator for one matrix, seeded by its step: it draws as it would alone, and is in no checkpoint."""
@@ -318,6 +326,8 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         test failed."""
         G, state = p.grad, self.state[p]
         if G is None or G.layout != torch.strided or G.dtype != p.dtype or G.requires_grad or not for_kernels(p):
+            return False
+        if torch.is_autocast_enabled("cpu"):
             return False
         x, g = p.detach().numpy(), (-G if group["maximize"] else G).numpy()
         X, layout = as_tall(x, group["layout"]), group["layout"]

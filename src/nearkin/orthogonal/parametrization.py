@@ -18,7 +18,7 @@ from nearkin._types import Seed
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.linalg.skew import drop_normal
-from nearkin.orthogonal.optimizer import as_tall, check_layout, from_tall, whole, write_whole
+from nearkin.orthogonal.optimizer import as_tall, check_layout, from_tall, whole, without_autocast, write_whole
 from nearkin.orthogonal.retraction import polar_orthonormalize
 
 # tolerance of ||P^T P - I||_F / sqrt(k), at rounding level: below it P is the weight
@@ -169,7 +169,7 @@ class _Orthonormal(nn.Module):
         transformed = torch._C._are_functorch_transforms_active()  # pyright: ignore[reportPrivateUsage]
         plain = not transformed  # they allow no change of their arguments
         if plain and (self.training or not _same(P, self.measured)):
-            with torch.no_grad(), torch.autocast(P.device.type, enabled=False):
+            with torch.no_grad():
                 X = polar_by_products(as_tall(P, self.layout))
                 if X is not None:
                     P.copy_(from_tall(X, P, self.layout))
@@ -241,14 +241,14 @@ _traced_polar.register_autograd(_back, setup_context=_save)
 
 def _polar(P: Tensor, layout: str) -> Tensor:
     """The polar factor of P in its shape and type, always a new tensor."""
-    with torch.no_grad(), torch.autocast(P.device.type, enabled=False):
+    with torch.no_grad():
         X = polar_by_products(as_tall(P, layout))
         return P.clone() if X is None else torch.empty_like(P).copy_(from_tall(X, P, layout))
 
 
 def _tangent(Q: Tensor, V: Tensor, layout: str) -> Tensor:
     """The part of V that is tangent at the orthonormal Q."""
-    with torch.autocast(Q.device.type, enabled=False):
+    with without_autocast(Q):
         X = as_tall(Q, layout)
         return from_tall(drop_normal(X, as_tall(V, layout).to(X.dtype)), Q, layout).to(Q.dtype)
 
@@ -261,5 +261,6 @@ def is_traced() -> bool:
 def polar_by_products(M: Tensor) -> Tensor | None:
     """Return M (M^T M)^(-1/2) (..., d, k) by Newton-Schulz steps or singular vectors; None if M is orthonormal."""
     wide = M if M.dtype == torch.float64 else M.float()
-    X = polar_orthonormalize(wide, EXACT[M.dtype])
+    with without_autocast(M):
+        X = polar_orthonormalize(wide, EXACT[M.dtype])
     return None if X is wide else X

@@ -166,7 +166,7 @@ def on_manifold(
     `newton_schulz_orthonormalize` with these arguments."""
 
     def corrected(near: bool, M: Tensor, E: Tensor) -> Tensor:
-        return M if near else _nearer(M, E, far, enough)
+        return M if near else newton_schulz_orthonormalize(M, far, enough, E)
 
     E, limit = deviation(M), (TOLERANCE[M.dtype] if tolerance is None else tolerance) * M.shape[-1] ** 0.5
     return by_decision([size <= limit for size in norms(E)], corrected, M, E)
@@ -299,7 +299,7 @@ def _check_finite(M: Tensor) -> None:
 
 
 def newton_schulz_orthonormalize(
-    M: Tensor, far: Callable[[Tensor], Tensor] | None = None, enough: float | None = None
+    M: Tensor, far: Callable[[Tensor], Tensor] | None = None, enough: float | None = None, E: Tensor | None = None
 ) -> Tensor:
     """Return M after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold.
 
@@ -307,12 +307,8 @@ def newton_schulz_orthonormalize(
     (E^3 - 3 E^2) / 4. If E^2 is too large, the next term of the series, M <- M - M (E / 2 - 3 E^2 / 8), leaves 5 E^3
     / 8 for one small product more, again and again after a long step. A step so long that the iteration might not
     converge (||E^2||_F >= 1, which bounds E's eigenvalues) is made by `far`, by default QR. `enough` is the error at
-    the end, by default `TOLERANCE`.
+    the end, by default `TOLERANCE`; E is given if it is known.
     """
-    return _nearer(M, deviation(M), far, enough)
-
-
-def _nearer(M: Tensor, E: Tensor, far: Callable[[Tensor], Tensor] | None = None, enough: float | None = None) -> Tensor:
     left = (enough or TOLERANCE[M.dtype]) * M.shape[-1] ** 0.5
 
     def first_order(last: bool, M: Tensor, E: Tensor) -> Tensor:
@@ -328,6 +324,7 @@ def _nearer(M: Tensor, E: Tensor, far: Callable[[Tensor], Tensor] | None = None,
         M = plus_product(M, M, torch.add(E, square, alpha=-0.75), -0.5)
         return M if last else newton_schulz_orthonormalize(M, far, enough)
 
+    E = deviation(M) if E is None else E
     return by_decision([size * size <= left for size in norms(E)], first_order, M, E)
 
 

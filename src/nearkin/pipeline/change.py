@@ -30,7 +30,7 @@ from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.metrics.trial import mean_interval, paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import exact_metric
-from nearkin.pipeline.inputs import LEFT, decoded
+from nearkin.pipeline.inputs import LEFT, check_typed, decoded
 from nearkin.pipeline.pairs import move_left
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
 
@@ -71,6 +71,7 @@ def change_rows(
             elif how == "update":
                 index.update(as_own(ids, index.ids), X, callback=callback)
             else:
+                check_typed(ids, before)
                 gone = as_own(ids, index.ids)
                 index.remove(gone, missing="ignore" if missing_ok else "raise")
                 missing = len(gone) - (len(before) - len(index))

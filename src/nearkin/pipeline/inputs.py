@@ -247,6 +247,7 @@ def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | N
     """
     if (typed := as_array(wanted, name)).dtype.kind == "U":
         wanted = [os.fsencode(cell).decode("utf-8", "replace") if _undecoded(cell) else cell for cell in typed.tolist()]
+    check_typed(wanted, ids)
     places = places_of(wanted, ids)
     missing = np.asarray(wanted)[places < 0]
     if len(missing):
@@ -261,6 +262,18 @@ def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | N
         if len(missing) == len(places):
             raise ValueError(f"no {name} of {len(places):,} is known; known are {some}")
     return places[places >= 0]
+
+
+def check_typed(wanted: object, ids: np.ndarray) -> None:
+    """ValueError for a typed word, one of a list, that is no id but a file: with unknown ids skipped, nothing would be
+    done."""
+    files = [word for word in wanted if os.path.isfile(word)] if isinstance(wanted, list) else []
+    for word, place in zip(files, places_of(files, ids), strict=True):
+        if place < 0:
+            raise ValueError(
+                f"{word!r} is a file and none of the {counted(len(ids), 'known id')}; type ids here, or the file after "
+                "its option (remove --ids FILE, recommend --left-ids FILE)"
+            )
 
 
 def _undecoded(cell: str) -> bool:

@@ -141,6 +141,46 @@ def test_float32_agrees_with_float64_and_numbers_of_pairs_are_kept_so(rng: np.ra
     assert narrow.value(P, Q) == wide.value(P, Q)
 
 
+@each("name", LOSSES)
+@each("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@each("cast", [False, True])
+@each("host", [True, False])
+def test_every_type_is_right_to_its_own_rounding(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, name: str, dtype: torch.dtype, cast: bool, host: bool
+) -> None:
+    """16 bits were an error on the CPU, and autocast made products of 16 bits of any embeddings."""
+    p = problem(rng, name)
+    P, Q, W, H = (p[key].to(dtype) for key in "PQWH")
+    exact = computed(p["loss"], *(X.double() for X in (P, Q, W, H)))
+    monkeypatch.setattr(products, "on_host", lambda X: host)
+    p_leaf, q_leaf = P.clone().requires_grad_(), Q.clone().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=cast):
+        scalar = p["loss"](p_leaf, q_leaf)
+        scalar.backward()
+        parts = [*p["loss"].gradient(P, Q), *p["loss"].gauss_newton_product(P, Q, W, H)]
+        assert p["loss"].value(P, Q) == pytest.approx(float(exact[0]), rel=1e-5)
+    assert scalar.dtype == torch.float32
+    assert float(scalar.detach()) == pytest.approx(float(exact[0]), rel=1e-5)
+    for found, expected in zip([*parts, p_leaf.grad, q_leaf.grad], [*exact[1:], *exact[1:3]], strict=True):
+        assert found.dtype == dtype
+        assert (found.double() - expected).norm() <= 2 * torch.finfo(dtype).eps * expected.norm()
+
+
+def test_what_sixteen_bits_cannot_hold_is_an_error() -> None:
+    loss = AllPairsLoss(sp.csr_matrix(np.eye(300)), omega=1.0)
+    P = torch.full((300, 4), 30.0, dtype=torch.float16, requires_grad=True)
+    scalar, value = loss(P, P.detach()), loss.value(P.double(), P.double())
+    assert float(scalar.detach()) == pytest.approx(value, rel=1e-5)
+    assert value > torch.finfo(torch.float16).max
+    with pytest.raises(ValueError, match=r"dL/dP has an entry of size 3.*e\+07, which torch.float16 cannot hold"):
+        loss.gradient(P, P)
+    with pytest.raises(ValueError, match="the product's P has an entry"):
+        loss.gauss_newton_product(P, P, P, P)
+    scalar.backward()
+    assert P.grad is not None
+    assert bool(P.grad.isinf().all())  # what a gradient scaler looks for
+
+
 @each(
     ("change", "kind", "message"),
     [

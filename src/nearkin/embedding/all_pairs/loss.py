@@ -17,9 +17,10 @@ from nearkin._distributed import ALONE, Group, current
 from nearkin._fields import counted
 from nearkin._pairs import MatrixLike
 from nearkin._types import ArrayLike
-from nearkin.embedding.all_pairs.products import PairProducts, gathered, observed_pairs
+from nearkin.embedding.all_pairs.products import PairProducts, gathered, observed_pairs, product
 from nearkin.records import Interactions
 
+NARROW = (torch.float16, torch.bfloat16)
 CHUNK = 8192  # rows of a Gramian per step: no float64 copy of all rows is made
 
 Prior: TypeAlias = float | tuple[ArrayLike, ArrayLike] | None
@@ -183,8 +184,9 @@ class AllPairsLoss:
     L(P, Q) = sum over observed of w_ij l(Y_ij, p_i.q_j) + sum over unobserved of (omega/2) a_i b_j (Yt_ij - p_i.q_j)^2
     + (lambda/2) (sum r_i |p_i|^2 + sum s_j |q_j|^2)
 
-    Everything costs O(nnz k + (m + n) k^2); the k x k sums are float64 for every dtype of P and Q. Calling the loss
-    gives a differentiable scalar: `loss(left(u), right(v)).backward()` reaches any towers.
+    Everything costs O(nnz k + (m + n) k^2); the k x k sums are float64 for every dtype of P and Q, and all others
+    float32 at least, also for embeddings of 16 bits and under autocast. Calling the loss gives a differentiable scalar:
+    `loss(left(u), right(v)).backward()` reaches any towers.
 
     Parameters
     ----------
@@ -206,7 +208,8 @@ class AllPairsLoss:
     Raises
     ------
     ValueError: a negative omega or regularization, a loss that is not convex, labels or weights that do not fit; by a
-        call P or Q of another shape.
+        call P or Q of another shape; by `gradient` and `gauss_newton_product` a result too large for the 16 bits of P.
+    TypeError: P and Q that are not of one floating type; 16 bits count as float32.
 
     References
     ----------
@@ -282,7 +285,8 @@ class AllPairsLoss:
 
     def gradient(self, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
         """dL/dP (m, k) and dL/dQ (n, k) by ESL, eqs. 17, 23 and 26."""
-        return self.at(P, Q).gradient()
+        left, right = self.at(P, Q).gradient()
+        return as_given(left, P, "dL/dP"), as_given(right, Q, "dL/dQ")
 
     def gauss_newton_product(self, P: Tensor, Q: Tensor, W: Tensor, H: Tensor) -> tuple[Tensor, Tensor]:
         """The Gauss-Newton matrix in (P, Q) times the direction (W (m, k), H (n, k)): an (m, k) and an (n, k) part.
@@ -291,16 +295,25 @@ class AllPairsLoss:
         the observed pairs and omega a_i b_j on the others: positive semi-definite, although the curvature left on the
         observed pairs after completing the sum, w l'' - omega a_i b_j, may be negative (ESL, section 3.4 and on).
         """
-        return self.at(P, Q).gauss_newton_product(W, H)
+        left, right = self.at(P, Q).gauss_newton_product(W, H)
+        return as_given(left, P, "the product's P"), as_given(right, Q, "the product's Q")
 
     def at(self, P: Tensor, Q: Tensor) -> "AllPairsPoint":
-        """The loss at one point; intermediate results are shared by value, gradient and products."""
+        """The loss at one point; intermediate results are shared by value, gradient and products.
+
+        Embeddings of 16 bits are widened: what the point has is in float32.
+        """
+        P, Q = widened(P), widened(Q)
         check_embedding(P, "P", self.shape[0], None)
         check_embedding(Q, "Q", self.shape[1], P)
-        return AllPairsPoint(self.pairs, self.loss, self.omega, self.constants(P), P.detach(), Q.detach(), self.group)
+        return AllPairsPoint(self.pairs, self.loss, self.omega, self.constants(P), P, Q, self.group)
 
     def __call__(self, P: Tensor, Q: Tensor) -> Tensor:
-        """L(P, Q) as a scalar that autograd differentiates; joined processes share the work."""
+        """L(P, Q) as a scalar that autograd differentiates; joined processes share the work.
+
+        The scalar is float32 for embeddings of 16 bits. Entries of their gradients that exceed float16 are infinite, as
+        `torch.amp.GradScaler` expects.
+        """
         return self.differentiable(P, Q, current())
 
     def differentiable(self, P: Tensor, Q: Tensor, group: Group) -> Tensor:
@@ -407,31 +420,32 @@ class AllPairsPoint:
     def left_gradient(self) -> Tensor:
         """dL/dP (m, k) = X Q + omega (A P Q_c - A Pt Qh_c) + lambda R P."""
         c = self.constants
-        smooth = self.P @ self.right_gram.to(self.P)
+        smooth = product(self.P, self.right_gram.to(self.P))
         if c.prior_left.shape[1]:
-            smooth -= c.prior_left @ self._crossed[1].to(self.P)
+            smooth -= product(c.prior_left, self._crossed[1].to(self.P))
         smooth *= self.omega * c.a
         return smooth.addcmul_(c.ridge_left, self.P).add_(self.pairs.times_right(self.slopes, self.Q))
 
     def right_gradient(self) -> Tensor:
         """dL/dQ (n, k) = X^T P + omega (B Q P_c - B Qt Ph_c) + lambda S Q."""
         c = self.constants
-        smooth = self.Q @ self.left_gram.to(self.Q)
+        smooth = product(self.Q, self.left_gram.to(self.Q))
         if c.prior_right.shape[1]:
-            smooth -= c.prior_right @ self._crossed[0].to(self.Q)
+            smooth -= product(c.prior_right, self._crossed[0].to(self.Q))
         smooth *= self.omega * c.b
         observed = self._merged(self.pairs.times_left(self.slopes, self.P))
         return smooth.addcmul_(c.ridge_right, self.Q).add_(observed)
 
     def gauss_newton_product(self, W: Tensor, H: Tensor) -> tuple[Tensor, Tensor]:
         """See `AllPairsLoss.gauss_newton_product`."""
+        W, H = widened(W), widened(H)
         check_embedding(W, "W", self.pairs.shape[0], self.P)
         check_embedding(H, "H", self.pairs.shape[1], self.P)
         P, Q, c = self.P, self.Q, self.constants
-        Z = self.pairs.dots(W.detach(), Q).add_(self.pairs.dots(P, H.detach())).mul_(self.curvature)
+        Z = self.pairs.dots(W, Q).add_(self.pairs.dots(P, H)).mul_(self.curvature)
         HQ, WP = gram(H, Q, c.b).to(P), gram(W, P, c.a).to(P)  # H^T B Q and W^T A P
-        left = (W @ self.right_gram.to(P)).addmm_(P, HQ).mul_(self.omega * c.a).addcmul_(c.ridge_left, W)
-        right = (H @ self.left_gram.to(P)).addmm_(Q, WP).mul_(self.omega * c.b).addcmul_(c.ridge_right, H)
+        left = product(W, self.right_gram.to(P)).addmm_(P, HQ).mul_(self.omega * c.a).addcmul_(c.ridge_left, W)
+        right = product(H, self.left_gram.to(P)).addmm_(Q, WP).mul_(self.omega * c.b).addcmul_(c.ridge_right, H)
         return left.add_(self.pairs.times_right(Z, Q)), right.add_(self.pairs.times_left(Z, P))
 
     def _merged(self, total: Tensor) -> Tensor:
@@ -452,7 +466,7 @@ class _Differentiable(torch.autograd.Function):
         point = part.at(P[part.rows], Q)
         dP, dQ = point.gradient()
         ctx.save_for_backward(gathered(dP, part.group), dQ)
-        return P.new_tensor(point.value())
+        return point.P.new_tensor(point.value())
 
     @staticmethod
     def backward(ctx: FunctionCtx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
@@ -480,8 +494,26 @@ def _penalty(X: Tensor, ridge: Tensor) -> Tensor:
     return 0.5 * (X.square().sum(1, keepdim=True) * ridge).sum(dtype=torch.float64)
 
 
+def widened(X: Tensor) -> Tensor:
+    """X without its graph, in float32 if it has 16 bits."""
+    if isinstance(X, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return (X.float() if X.dtype in NARROW else X).detach()
+    return X
+
+
+def as_given(X: Tensor, like: Tensor, name: str) -> Tensor:
+    """X in the type of `like`; ValueError if its 16 bits cannot hold it."""
+    given = X.to(like.dtype)
+    if like.dtype in NARROW and not bool(given.isfinite().all()):
+        raise ValueError(
+            f"{name} has an entry of size {float(X.abs().amax()):.3g}, which {like.dtype} cannot hold; pass P.float() "
+            "and Q.float(), or scale the weights"
+        )
+    return given
+
+
 def check_embedding(X: ArrayLike, name: str, rows: int, like: Tensor | None) -> None:
-    if not isinstance(X, Tensor) or not X.is_floating_point():
+    if not isinstance(X, Tensor) or X.dtype not in (torch.float32, torch.float64):
         kind = X.dtype if isinstance(X, Tensor) else type(X).__name__
         raise TypeError(f"{name} is {kind}; it must be a float32 or float64 tensor, pass torch.as_tensor({name}, ...)")
     if X.ndim != 2 or X.shape[0] != rows or X.shape[1] < 1 or (like is not None and X.shape[1] != like.shape[1]):

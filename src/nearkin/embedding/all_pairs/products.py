@@ -144,7 +144,12 @@ def torch_dots(indptr: Tensor, indices: Tensor, P: Tensor, Q: Tensor) -> Tensor:
 
 
 def torch_times(indptr: Tensor, indices: Tensor, values: Tensor, Q: Tensor) -> Tensor:
-    return _csr(indptr, indices, values, (len(indptr) - 1, Q.shape[0])) @ Q
+    return product(_csr(indptr, indices, values, (len(indptr) - 1, Q.shape[0])), Q)
+
+
+def product(A: Tensor, B: Tensor) -> Tensor:
+    """A B in the type of both, also under autocast, which casts no call with `out`."""
+    return torch.mm(A, B, out=B.new_empty(A.shape[0], B.shape[1]))
 
 
 def _csr(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
