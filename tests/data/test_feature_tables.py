@@ -76,7 +76,7 @@ def test_pairs_without_features_are_named(tmp_path: Path) -> None:
     pairs = write(tmp_path, "pairs.csv", "user,item\nann,x\nbob,z\n")
     items = write(tmp_path, "items.csv", "item,price\nx,3\n")
     users = write(tmp_path, "users.csv", "user,age\nann,30\n")
-    lacks = r"items.csv lacks 1 id of column 'item' of .*pairs.csv, the first is 'z', .*type missing='drop'"
+    lacks = r"items.csv lacks 1 id of column 'item' of .*pairs.csv, the first is 'z' .*type missing='drop'"
     with pytest.raises(ValueError, match=lacks):
         nk.read_interactions(pairs, right_features=items)
     found = nk.read_interactions(pairs, right_features=items, left_features=users, missing="drop")

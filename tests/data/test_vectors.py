@@ -143,7 +143,7 @@ def test_vectors_that_the_names_do_not_tell_are_refused(tmp_path: Path, subtests
     refused = {
         "x,y\n1,2\n": r"columns=\['x', 'y'\]",
         "f0,f1,g0,g1\n1,2,3,4\n": "of one prefix",
-        'id,embedding\na,"[1, 2]"\n': "json.loads",
+        'id,embedding\na,"[1, 2]"\n': "ast.literal_eval",
         "0,1\n1,2\n": "add_prefix",
         "1.5,2\n1,2\n": "header=False",
         "f0;f1\n1,5;2,5\n": "comma",

@@ -248,7 +248,7 @@ def frame_columns(frame: Extra, source: str) -> dict[str, Column]:
     return columns
 
 
-def _cells(series: "nw.Series[Any]", source: str) -> pa.Array:
+def _cells(series: Extra, source: str) -> pa.Array:
     try:
         return plain_cells(series.to_arrow())
     except (pa.ArrowException, OverflowError, TypeError):
