@@ -90,16 +90,11 @@ def test_raters_are_weighed_when_asked(tables: Path, tmp_path: Path) -> None:
         (("--dim", "two"), "--dim is 'two'"),
         (("--dim", "0"), "--dim is '0'"),
         (("--loss", "hinge"), "--loss is 'hinge'; it must be one of auto, all-pairs"),
-        (("--read", "form=pair"), "--read form is 'pair'"),
-        (("--read", "duplicates=mean"), "--read duplicates is 'mean'"),
-        (("--read", "min_weight=four"), "--read min_weight is 'four'"),
-        (("--read", "rating=stars"), "--read has rating; it takes NAME=VALUE, separated by commas, of weight, min_wei"),
-        (("--read", "weight"), "--read has 'weight'"),
-        (("--read", ""), "--read has ''"),
-        (("--raters", "no"), "--raters is 'no'; it must be one of equal, estimated, turn, drop"),
-        (("--missing", "response=9"), "--missing is 'response=9'"),
-        (("--missing", "9,,8"), "--missing is '9,,8'"),
-        (("--left", "a", "--read", "anchor=c"), "--left is for pairs, and --read anchor for comparisons"),
+        (("--form", "pair"), "form is 'pair'"),
+        (("--scale", "1-7"), "--scale is '1-7'; it must be two numbers, FAR:NEAR"),
+        (("--min-weight", "four"), "--min-weight"),
+        (("--missing", "9"), "missing is '9'; it must be one of 'raise', 'drop'"),
+        (("--left", "a", "--form", "triplet"), "--left is for pairs, and --form for comparisons"),
         (("--split", "time", "--loss", "ste"), "--split is for pairs, and --loss ste for comparisons"),
         (("--left", "nobody", "--right", "book"), "left is 'nobody', which"),
     ],
@@ -118,15 +113,9 @@ def test_bad_options_are_named_before_the_table_is_read(
 @each(
     ("table", "options", "match"),
     [
-        ("named.csv", ("--split", "time"), "reads as comparisons (anchor, near, far)"),
-        ("pairs.csv", ("--missing", "9"), "missing is '9'; it must be one of 'raise', 'drop'"),
-        ("pairs.csv", ("--loss", "ste"), "reads as pairs (reader, book)"),
-        (
-            "three.csv",
-            ("--header",),
-            "for pairs type left='what ever', right='who' (on the command line --left 'what ever' --right ",
-        ),
-        ("three.csv", ("--header",), "for comparisons form='triplet' (--read form=triplet)"),
+        ("named.csv", ("--split", "time"), "no column with a usual name of left"),
+        ("pairs.csv", ("--loss", "ste"), "do not tell how to read a row"),
+        ("three.csv", (), "type left=..., one of what ever, who, how"),
     ],
 )
 def test_options_of_the_other_kind_are_refused_with_what_to_type(
@@ -148,6 +137,6 @@ def test_a_table_is_read_as_told_and_the_reading_is_printed(tmp_path: Path) -> N
     result = run("embed", path, "--out", tmp_path / "map", "--overwrite")
     assert result.exit_code == 0, result.output
     assert f"c{rows[0][0]} is nearer to c{rows[0][1]} than to c{rows[0][2]}" in " ".join(result.stdout.split())
-    path.write_text("c|a|b|r\n" + "".join(f"c{i}|c{j}|c{k}|{n % 2}\n" for n, (i, j, k) in enumerate(rows)))
-    options = ("--read", "anchor=c,near=a,far=b,response=r=1", "--delimiter", "bar", "--header")
+    path.write_text("c|p|q|r\n" + "".join(f"c{i}|c{j}|c{k}|{n % 2}\n" for n, (i, j, k) in enumerate(rows)))
+    options = ("--form", "triplet", "--columns", "c,p,q", "--response", "r=1", "--delimiter", "bar")
     assert run("embed", path, "--overwrite", "--out", tmp_path / "map", *options).exit_code == 0

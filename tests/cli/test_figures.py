@@ -135,7 +135,7 @@ def test_the_cut_the_pairs_and_the_users_that_judge_are_printed(command: str, tm
     rows = list(zip(rng.integers(0, 40, 600), rng.integers(0, 30, 600), days.astype(str), strict=True))
     table = tmp_path / "log.csv"
     table.write_text("user,item,when\n" + "".join(f"u{u},i{i},{day}\n" for u, i, day in rows))
-    args = (command, table, "--read", "timestamp=when", "--split", "time", "--dim", 8, "--loss", "all-pairs")
+    args = (command, table, "--timestamp", "when", "--split", "time", "--dim", 8, "--loss", "all-pairs")
     args += ("--bytes", 4, "--out", tmp_path / "out") if command == "train" else ("--out", tmp_path / "out")
     text = " ".join(run(*args).stdout.split())
     record = json.loads((tmp_path / "out/run.json").read_text())

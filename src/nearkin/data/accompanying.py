@@ -216,16 +216,17 @@ def read_features(
 
 @brief()
 def described_features(
-    path: FileOrFrame, id_column: str | None = None, **text: Unpack[TextWords]
+    path: FileOrFrame, id_column: str | None = None, *, called: str | None = None, **text: Unpack[TextWords]
 ) -> tuple[np.ndarray, Features, list[str], str]:
-    """As `read_features`, and in words which columns are numbers and which categories, and what is missing."""
+    """As `read_features`, and in words which columns are numbers and which categories, and what is missing. A column
+    `called` as that of the pairs holds the ids."""
     table = read_table(path, **text)
     if table.shape is not None and id_column is None:
         rows, places, values = (column.cells.to_numpy() for column in table.columns.values())
         features = sp.csr_matrix((check_finite(values, table.name), (rows, places)), table.shape, dtype=np.float32)
         m, n = table.shape
         return np.arange(m), features, list(map(str, range(n))), f"{n:,} features of {table.name}, a sparse matrix"
-    named = _id_column(table, id_column)
+    named = _id_column(table, called if id_column is None and called in table.columns else id_column)
     ids = _plain(named)
     if len(set(ids.tolist())) < len(ids):
         raise ValueError(f"{named.title} repeats ids; features need one row for each")

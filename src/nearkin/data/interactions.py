@@ -87,7 +87,9 @@ def read_interactions(
         keep, notes = complete(columns)
         columns = {role: column.take(keep) for role, column in columns.items()}
     tables = {"left": left_features, "right": right_features}
-    features = {side: described_features(name) for side, name in tables.items() if name is not None}
+    features = {
+        side: described_features(name, called=columns[side].name) for side, name in tables.items() if name is not None
+    }
     for side, (ids, *_) in features.items():
         columns, others = with_features(columns, side, ids, str(tables[side]), missing)
         notes += others

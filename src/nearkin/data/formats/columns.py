@@ -65,8 +65,9 @@ def _no_vectors(kinds: dict[str, str], source: str, numeric: list[str]) -> Value
         return ValueError(f"{what}: {listed(kinds)}. Type which hold the vectors: columns={numeric[:8]}")
     name = list(kinds)[-1][:40]
     return ValueError(
-        f"{what}: {listed(kinds)} hold text. Lists in text are read by frame[{name!r}].map(ast.literal_eval), decimal commas "
-        "by pandas.read_csv(path, decimal=','), cells parted otherwise by delimiter=' '"
+        f"{what}: {listed(kinds)} hold text. Lists in text are read by "
+        f"frame[{name!r}].map(ast.literal_eval), decimal commas by pandas.read_csv(path, decimal=','), "
+        "cells parted otherwise by delimiter=' '"
     )
 
 
