@@ -3,7 +3,6 @@
 # pyright: reportMissingTypeStubs=false
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from os import PathLike
 from typing import NamedTuple, TypeAlias
 
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 from nearkin import _pairs
 from nearkin._check import as_array, check_choice
 from nearkin._fields import counted
+from nearkin._guard import cached_property
 from nearkin._types import ArrayLike, Chosen
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from itertools import product
 from typing import Any
 from uuid import UUID
@@ -17,6 +16,7 @@ from pyarrow import compute
 
 from nearkin._check import MAX_TEXT, too_long
 from nearkin._fields import Extra, counted
+from nearkin._guard import cached_property
 from nearkin._pairs import Coded, check_exact, coded
 from nearkin._types import Chosen
 

@@ -23,7 +23,6 @@ import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import faiss
@@ -32,6 +31,7 @@ import numpy as np
 from nearkin._exact import nearest_lists
 from nearkin._faiss import BlockIndex, bias, block_codes, byte_codes, innermost
 from nearkin._fields import Extra
+from nearkin._guard import cached_property
 from nearkin._types import ArrayLike
 from nearkin.index.coarse_scan import CoarseScan, serves
 from nearkin.index.faiss_index import codes_at, codes_of_list, places_in_lists
