@@ -23,6 +23,7 @@ import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import faiss
@@ -45,9 +46,10 @@ _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allo
 _LISTS_TABLES = 1 << 21  # numbers of the lists' tables of a fast scan at a time
 _CHUNK = 65_536  # rows decoded at a time for their norm
 _QUERIES = 256  # queries rescored at a time
-# fewer spare candidates by distance at one norm: product and residual codes of SIFT, unit GIST and sentences lose .0036
-# of ten neighbours at most; a search takes a sixth less (2026-11)
-_BY_ONE = 3
+_TRIED, _MIXES = 512, ([0, 1], [0, 0, 1])  # queries of a trial, and the rows between which a half of them lies each
+# by distance at one norm, candidates are found for queries 1.5 times as far from the origin: longer decoded vectors
+# are not preferred as much. .002 of the 100 nearest sentences, 24 bytes, need 308 candidates and not 1,235 (2026-11)
+_FARTHER = 1.5
 _WITH_NORMS = 2  # times as many candidates where rows have different norms, by which FAISS ranks worse
 _AT_NORMS = 1 << 26  # numbers of decoded rows at a time that get their norm
 Made = TypeVar("Made")
@@ -60,12 +62,12 @@ TableIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQua
 class Defaults:
     """How many candidates are rescored at their norm.
 
-    Recall 10@10 of 16 bytes with 0, 10, 30, 60 and 200 candidates beyond k (2026-11): vectors of one norm by l2, SIFT
-    .674 .690 .690 .690 .690, by ip .468 .609 .665 .683 .690; codes with norms by ip, GIST .330 .429 .538 .576 .577.
+    So few candidates have 99.8 % of the nearest 1, 10 and 100 by codes at their norm (2026-11): sentences by cosine, 24
+    bytes 19, 57, 376, 8 bytes 37, 119, 424; by l2 4, 28, 308 and 6, 40, 328; SIFT 8, 22, 143 and 61, 81, 271.
     """
 
-    spare: int = 30  # candidates beyond the k wanted
-    share: float = 0.5  # the same as a share of k, where that is more
+    times: int = 4  # candidates for each of the k wanted
+    spare: int = 80  # candidates beyond these
 
 
 DEFAULTS = Defaults()
@@ -139,11 +141,14 @@ class Scan:
         """Decoded vectors (n, d') behind the rotation, without the bias there and the columns that no query has."""
         return rows if self._real is None else (rows - self._real[0]) * self._real[1]
 
-    def ranking(self, norms: Norms) -> "Ranking":
-        """The ranking by the norms of vectors before the rotation."""
+    def ranking(self, norms: Norms | None) -> "Ranking | None":
+        """The ranking by the norms of vectors before the rotation, or by decoded vectors where a fast scan rounds;
+        None where FAISS's scores stand."""
+        if norms is None and not self.blocks:
+            return None
         known = self._ranking
         if known is None or known.given is not norms:
-            turned = norms if self.turn is None else norms.turned(self.matrix)
+            turned = norms if norms is None or self.turn is None else norms.turned(self.matrix)
             known = self._ranking = Ranking(self, norms, turned)
         return known
 
@@ -296,53 +301,66 @@ class Kept:
             scan = self._scan = Scan(index, coarse[1])
         return scan
 
-    def forget(self, first: int = 0, gone: int = 0) -> None:
-        """Clear what follows from the rows from `first` on, of which `gone` are taken out."""
+    def forget(self, first: int = 0) -> None:
+        """Clear what follows from the rows from `first` on."""
         self._scan = None
         if self._coarse is not None and first:
-            self._coarse[1].cut(first, gone)
+            self._coarse[1].cut(first)
         else:
             self._coarse = None
 
 
-def nearest(
-    scan: Scan,
-    Q: np.ndarray,
-    k: int,
-    norms: Norms | None = None,
-    allowed: np.ndarray | None = None,
-    *,
-    rescored: bool = False,
-) -> Found:
+def nearest(scan: Scan, Q: np.ndarray, k: int, norms: Norms | None = None, allowed: np.ndarray | None = None) -> Found:
     """Scores and positions (q, k) of the nearest vectors to queries Q (q, d) float32, nearest first; of vectors
     at their `norms`. `allowed` (m,): the sorted positions of the vectors to compare, None for all. What an
-    inverted file does not find has position -1 and an infinite score. `rescored`: exact vectors will rank them."""
+    inverted file does not find has position -1 and an infinite score."""
     asked = np.ascontiguousarray(Q, np.float32)
-    ranking = None if norms is None else scan.ranking(norms)
-    if rescored and norms is not None and (scan.rounds_norms or not norms.n_bytes):
-        ranking = None  # decoding the candidates would take longer than comparing more exact vectors
+    ranking = scan.ranking(norms)
     wanted, k = k, k if ranking is None else min(scan.n_rows, ranking.candidates(k))
     if scan.turn is not None:
         asked = scan.turn.apply(asked)
+    sought = asked if ranking is None else ranking.sought(asked)
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares; of missing rows
-        scores, positions = _of_all(scan, asked, k, wanted) if allowed is None else _among(scan, asked, k, allowed)
+        if allowed is None:
+            scores, positions = _of_all(scan, sought, k, wanted, ranking)
+        else:
+            scores, positions = _among(scan, sought, k, allowed)
         if ranking is not None:
             return ranking.ranked(asked, scores, positions, wanted)
     scores[positions < 0] = np.inf if scan.by_distance else -np.inf  # FAISS has the largest float
     return scores, positions
 
 
-def _of_all(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
+def _of_all(scan: Scan, Q: np.ndarray, k: int, wanted: int, ranking: "Ranking | None") -> Found:
     """Search all rows; of the k found, which are rescored, the best `wanted` will be needed."""
     inner = scan.inner
     if not serves(inner, wanted):
         return _of_whole(scan, Q, k, wanted)
     compare = scan.tables.compare if scan.without_norm or scan.lists else None
     places = scan.places if scan.lists else None
-    scores, positions, failed = scan.coarse.search(inner, Q, k, wanted, compare, places)
+    scores, positions, failed = scan.coarse.search(inner, Q, k, wanted, partial(_tried, scan, ranking), compare, places)
     if failed.any():
         scores[failed], positions[failed] = _of_whole(scan, Q[failed], k, wanted)
     return scores, positions
+
+
+def _tried(scan: Scan, ranking: "Ranking | None", n_rows: int) -> Found:
+    """Queries (q, d') of a trial, and their scores (q, n) of the first rows, smaller is nearer: of the decoded rows, at
+    their norms.
+
+    Half of the queries lie in the middle of two rows, half nearer to one. Rows would be too easy: with the usual coarse
+    candidates, 24 bytes of sentences, they lose .028 of ten neighbours, usage sentences .059, and what lies between
+    rows .063 to .074 (2026-11).
+    """
+    own, width = np.arange(n_rows), scan.inner.d
+    rows = scan.real(decoded(scan, own)[0]) if ranking is None else ranking.rows(own)
+    middle = rows.mean(axis=0) * scan.by_distance
+    pairs = np.random.default_rng(0).integers(n_rows, size=(2, _TRIED // len(_MIXES)))
+    asked = np.concatenate([rows[pairs[mix]].mean(axis=0)[:, :width] for mix in _MIXES])
+    Q, rows = widened(asked, rows.shape[1]) - middle, rows - middle
+    scores: np.ndarray = faiss.pairwise_distances(Q, rows, scan.inner.metric_type)
+    asked = np.ascontiguousarray(asked + bias(scan.index), np.float32)
+    return asked if ranking is None else ranking.sought(asked), scores if scan.by_distance else -scores
 
 
 def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
@@ -516,31 +534,53 @@ def normalised(X: ArrayLike) -> np.ndarray:
     return unit_rows(np.asarray(X, np.float64)).astype(np.float32)  # the same of float32 and float64
 
 
+def _rounded(k: int) -> int:
+    """Candidates of a fast scan, which rounds their scores, that are compared by decoded vectors where k are wanted."""
+    return 2 * k + 10
+
+
 @dataclass(frozen=True)
 class Ranking:
-    """Candidates of a scan, rescored by vectors at their `norms` behind the rotation; `given` before it."""
+    """Candidates of a scan, rescored by vectors at their `norms` behind the rotation, by decoded vectors without norms;
+    `given` are the norms before it."""
 
     scan: Scan
-    given: Norms
-    norms: Norms
+    given: Norms | None
+    norms: Norms | None
 
     def candidates(self, k: int) -> int:
         """How many vectors to find by their codes, of which the k best are wanted."""
-        spare = DEFAULTS.spare // (_BY_ONE if self.scan.by_distance and not self.norms.n_bytes else 1)
-        most = k + max(spare, int(DEFAULTS.share * k))
+        if self.norms is None:
+            return _rounded(k)
+        most = DEFAULTS.times * k + DEFAULTS.spare
         return _WITH_NORMS * most if self.norms.n_bytes else most
 
+    @cached_property
+    def _times(self) -> float:
+        """How many times as far from the origin as queries are those that candidates are found for."""
+        one = self.norms is not None and not self.norms.n_bytes
+        return _FARTHER if one and self.scan.by_distance and not self.scan.lists else 1.0
+
+    def sought(self, Q: np.ndarray) -> np.ndarray:
+        """What candidates for queries Q (q, d') behind the rotation are found for."""
+        shift = bias(self.scan.index)
+        return Q if self._times == 1 else np.ascontiguousarray(shift + self._times * (Q - shift), np.float32)
+
     def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Vectors (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`."""
-        return self.norms.applied(self.scan.real(decoded(self.scan, positions)[0]), self.norms.of(positions))
+        """Vectors (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`; (m,
+        d') without norms."""
+        rows = self.scan.real(decoded(self.scan, positions)[0])
+        return rows if self.norms is None else self.norms.applied(rows, self.norms.of(positions))
 
     def ranked(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int) -> Found:
         """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation;
-        `scores` (q, c) are FAISS's."""
+        `scores` (q, c) are FAISS's of `sought`."""
         scan, asked = self.scan, self.scan.real(Q)
-        # norms that differ would multiply the rounding of a fast scan
-        if not scan.rounds_norms and not (scan.blocks and self.norms.n_bytes):
-            return best_of(self._stretched(asked, scores, positions), positions, k, scan.by_distance)
+        if self.norms is not None and not scan.rounds_norms and not (scan.blocks and self.norms.n_bytes):
+            stretched, few = self._stretched(asked, scores, positions, self.norms), min(_rounded(k), positions.shape[1])
+            scores, positions = best_of(stretched, positions, few if scan.blocks else k, scan.by_distance)
+            if not scan.blocks:
+                return scores, positions
         scores = np.empty(positions.shape, np.float32)
         step = max(1, min(_QUERIES, _AT_NORMS // max(1, positions.shape[1] * Q.shape[1])))
         for first in range(0, len(Q), step):
@@ -555,24 +595,30 @@ class Ranking:
         """`_stretches` (n, 2) of all vectors; NaN for those that were no candidates yet."""
         return np.full((self.scan.n_rows, 2), np.nan, np.float32)
 
-    def _stretched(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their norms."""
+    def _stretched(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, norms: Norms) -> np.ndarray:
+        """FAISS's scores (q, c) of rows at `positions` for what is sought for queries Q (q, d'), as of the rows at
+        their norms for Q."""
         known = self._known.take(positions, axis=0, mode="clip")
         if np.isnan(known.sum()):
             new = np.unique(np.maximum(positions[np.isnan(known[..., 0])], 0))
             for first in range(0, len(new), _CHUNK):
-                self._known[new[first : first + _CHUNK]] = self._stretches(new[first : first + _CHUNK])
+                self._known[new[first : first + _CHUNK]] = self._stretches(new[first : first + _CHUNK], norms)
             known = self._known.take(positions, axis=0, mode="clip")
-        centred = Q - self.norms.centre
-        base = np.einsum("qd,qd->q", centred, centred) if self.scan.by_distance else Q @ self.norms.centre
-        return scores + known[..., 0] * (scores - base[:, None]) + known[..., 1]
+        centred = Q - norms.centre
+        base = np.einsum("qd,qd->q", centred, centred) if self.scan.by_distance else Q @ norms.centre
+        base, times = base[:, None], self._times
+        scores = scores + known[..., 0] * (scores - times**2 * base) + known[..., 1]
+        if times == 1:
+            return scores
+        # |q - y|^2 of |times q - y|^2, with all |y| equal
+        return np.maximum(scores / times + (1 - 1 / times) * norms.levels**2 - (times - 1) * base, 0)
 
-    def _stretches(self, positions: np.ndarray) -> np.ndarray:
+    def _stretches(self, positions: np.ndarray, norms: Norms) -> np.ndarray:
         """e, and what to add to a squared distance (m, 2), of the rows at `positions` (m,)."""
         index, whole = self.scan.index, decoded(self.scan, positions)[0]
         rows = self.scan.real(whole)
-        sizes = np.linalg.norm(rows - self.norms.centre, axis=1)
-        factors, left = self.norms.stretches(sizes, self.norms.of(positions))
+        sizes = np.linalg.norm(rows - norms.centre, axis=1)
+        factors, left = norms.stretches(sizes, norms.of(positions))
         if not self.scan.by_distance:
             return np.column_stack([factors - 1, 0 * factors])
         # FAISS's distances have the column of a code's errors, of which queries have 0
@@ -587,7 +633,7 @@ def decoded_rows(scan: Scan, positions: np.ndarray) -> np.ndarray:
 
 def rows_at_norms(scan: Scan, norms: Norms, positions: np.ndarray) -> np.ndarray:
     """Vectors (m, d + 1) of an index at `positions` (m,), at their norms, with the column that queries lack."""
-    rows = scan.ranking(norms).rows(positions)
+    rows = Ranking(scan, norms, norms if scan.turn is None else norms.turned(scan.matrix)).rows(positions)
     return np.hstack([_turned_back(scan, rows[:, :-1]), rows[:, -1:]])
 
 
