@@ -10,8 +10,10 @@ from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
+from typing import Any, Generic, TypeVar, cast
 
 _MOMENT = 0.1  # seconds: the hook in which Ctrl-C would be lost again is over
+Made = TypeVar("Made")
 _free = threading.Condition()
 """One for all guards, held for moments: so a fork, and a change of two indexes, can wait for all of them at once."""
 
@@ -97,6 +99,23 @@ class _Reading(AbstractContextManager[None]):
             if not readers[me]:
                 del readers[me]
                 _free.notify_all()
+
+
+class cached_property(Generic[Made]):
+    """`functools.cached_property` without the lock that it has in Python 3.11: a process that is forked while another
+    thread computes any object's value would wait for it."""
+
+    def __init__(self, make: Callable[[Any], Made]) -> None:
+        self._make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type | None = None) -> Made:
+        if instance is None:
+            return cast(Any, self)
+        made = instance.__dict__[self._name] = self._make(instance)  # which comes before this from then on
+        return made
 
 
 _guards: weakref.WeakSet[Guard] = weakref.WeakSet()

@@ -3,7 +3,6 @@
 # pyright: reportMissingTypeStubs=false
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from os import PathLike
 from typing import NamedTuple, TypeAlias
 
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 from nearkin import _pairs
 from nearkin._check import as_array, check_choice
 from nearkin._fields import counted
+from nearkin._guard import cached_property
 from nearkin._types import ArrayLike, Chosen
 
 
@@ -266,6 +266,8 @@ class Comparisons:
     source: how the reader understood the file, or None.
     events: (m,) integers or None. Rows with the same number are one answer, a choice of their common near pair among
         several pairs: "c is the odd one of a, b, c" is the rows (a, b, c) and (b, a, c) of one event.
+    judgements: (m,) integers, or (m, 2) for comparisons of two ratings, the nearer pair's first, or None. Rows with a
+        common number are held out and redrawn together.
 
     Raises ValueError (TypeError for indices that are no numbers) if shapes do not fit, an index is no object, a row
     repeats an index in one question, a weight is not positive and finite, or the rows of an event have different near

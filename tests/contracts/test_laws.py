@@ -179,3 +179,29 @@ def test_distances_keep_the_laws(door: Callable[[Data], Found], data: Data, seed
 @given(data=some_data(), seed=st.integers(0, 2**32 - 1))
 def test_products_keep_the_laws(door: Callable[[Data], Found], data: Data, seed: int) -> None:
     keeps_the_laws(door, data, seed)
+
+
+CODES: dict[str, Callable[[], object]] = {
+    "wide subspaces": partial(nk.ProductQuantizer, 4, 32, rotation=None),
+    "rotated": partial(nk.ProductQuantizer, 4, 32),
+    "4-bit codes": partial(nk.ProductQuantizer, 8, 16),
+    "lists": partial(nk.ProductQuantizer, 8, 32, n_lists=40),
+    "4-bit codes in lists": partial(nk.ProductQuantizer, 8, 16, n_lists=40),
+    "sums in lists": partial(nk.quantization.ResidualQuantizer, 3, 32, n_lists=40),
+}
+
+
+@pytest.mark.parametrize("codes", CODES.values(), ids=CODES)
+def test_an_offset_of_all_columns_costs_codes_nothing(codes: Callable[..., object], tmp_path, rng) -> None:
+    """In a batch, alone, and loaded; random choices of a fit may differ."""
+    rows = rng.normal(size=(1_200 + BATCH, D)) * np.geomspace(1, 0.05, D)
+    recalls = []
+    for offset in (0, 3_000):
+        X, Q = np.split((rows + offset).astype(np.float32), [1_200])
+        index = nk.Index.build(X, codes(max_iter=3, random_state=0), n_probe=4 if "n_lists" in codes.keywords else None)
+        index.save(tmp_path / f"{offset}")
+        found = [index.search(Q, 10)[1], nk.Index.load(tmp_path / f"{offset}").search(Q, 10)[1]]
+        alone = np.vstack([index.search(query[None], 10)[1] for query in Q[:40]])
+        assert np.mean([len(set(one) & set(other)) / 10 for one, other in zip(alone, found[0], strict=False)]) > 0.98
+        recalls += [nk.metrics.knn_recall(ids, X, Q) for ids in found]
+    assert min(recalls) > 0.8 * max(recalls) > 0.08, recalls

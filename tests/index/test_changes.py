@@ -142,9 +142,9 @@ def test_plain_faiss_adds_rows_where_others_were_removed(kind) -> None:
     n = len(index)
     index.faiss_index.add(NEW)
     scores, ids = index.faiss_index.search(X[:8], n + len(NEW))
-    for row, found, expected in zip(scores, ids, all_hits(new, X[:8]), strict=True):
-        added = {i - n: score for i, score in zip(found.tolist(), row.tolist(), strict=True) if i >= n}
-        assert added == pytest.approx(expected, rel=1e-5)  # lists' distances of FAISS alone are of float32
+    for row, found, theirs, numbers in zip(scores, ids, *new.faiss_index.search(X[:8], len(NEW)), strict=True):
+        expected = dict(zip(numbers.tolist(), theirs.tolist(), strict=True))
+        assert {i - n: score for i, score in zip(found.tolist(), row.tolist(), strict=True) if i >= n} == expected
 
 
 class StoppedError(Exception):

@@ -13,7 +13,7 @@ def test_vectors_that_come_one_by_one(monkeypatch):
     X = rng.standard_normal((2_500, 16), np.float32)
     names = rng.permutation([f"name {number}" for number in range(len(X))])
     quantizer = nk.ProductQuantizer(8, rotation=None, max_iter=2, random_state=0).fit(X)
-    argsort, finds = np.argsort, coarse_scan._finds
+    argsort, finds = np.argsort, coarse_scan._factor
 
     def counted(values, **given):
         sorts.append(len(values) * (values.dtype.kind == "U"))
@@ -21,7 +21,7 @@ def test_vectors_that_come_one_by_one(monkeypatch):
 
     monkeypatch.setattr(identifiers.np, "argsort", counted)
     monkeypatch.setattr(searching, "serves", lambda *given: True)
-    monkeypatch.setattr(coarse_scan, "_finds", lambda *given: trials.append(1) or finds(*given))
+    monkeypatch.setattr(coarse_scan, "_factor", lambda *given: trials.append(1) or finds(*given))
     index = nk.Index.build(X[:2_400], quantizer, ids=names[:2_400], keep_vectors=True)
     for number in range(2_400, 2_500):
         index.add(X[[number]], names[[number]])

@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 
 from nearkin import Index, ProductQuantizer
-from nearkin.index import searching
+from nearkin.index import code_tables, searching
 from nearkin.index.compiled import table_sums
 from nearkin.index.searching import Kept
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
@@ -24,7 +24,7 @@ MADE = {
 @each("kind", MADE)
 def test_the_slow_twin_is_faiss(kind, monkeypatch):
     """One query and eleven by tables, sixty by decoded rows; neighbours at one distance may change places."""
-    monkeypatch.setattr(searching, "_DECODED", 12 * 70)
+    monkeypatch.setattr(code_tables, "_DECODED", 12 * 70)
     monkeypatch.setattr(searching, "_BLOCK", 2000)
     index = Index.build(X, MADE[kind], n_probe=3 if "lists" in kind else None)
     few = [X[:1] + 0.1, X[5:16] + 0.1]
@@ -100,7 +100,7 @@ def test_numbers_of_any_bits_are_read_one_behind_the_other(rng: np.random.Genera
 def test_few_queries_do_not_decode_the_rows_again(monkeypatch):
     index = Index.build(X, MADE["flat"])
     first = index.search(X[:1], 5)
-    monkeypatch.setattr(searching, "_DECODED", None)
+    monkeypatch.setattr(code_tables, "_DECODED", None)
     again = index.search(X[:1], 5)
     np.testing.assert_array_equal(again[0], first[0])
 

@@ -149,7 +149,7 @@ def labelled() -> LangChainStore:
     return LangChainStore.from_texts(list(METADATA), Letters(), list(METADATA.values()), ids=list(METADATA))
 
 
-@pytest.mark.parametrize(("filter", "wanted"), FILTERS, ids=str)
+@pytest.mark.parametrize(("filter", "wanted"), FILTERS, ids=range(len(FILTERS)))
 def test_filters_select_in_every_search_and_after_load(
     labelled: LangChainStore, filter: Any, wanted: str, tmp_path: Path
 ) -> None:

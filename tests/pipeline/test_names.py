@@ -123,7 +123,7 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
         (("bridge", "new.npy", "--with", "old.npy"), "old.npy"),
         (("ids", "old.npy", "--levels", 1, "--codes", 32), "type --levels 2"),
         (("ids", "old.npy"), "or type --codes 256"),
-        (("ids", "old.npy", "--ids", "twice.txt"), "ids must be unique"),
+        (("ids", "old.npy", "--ids", "twice.txt"), "occurs more than once"),
         (("ids", "old.npy", "--codes", 32, "--texts", "twice.txt:9"), "twice.txt"),
     ],
 )

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
 from nearkin._check import check_instance
 from nearkin._fields import StrPath, quoted
+from nearkin._guard import cached_property
 from nearkin._json import parsed_json
 from nearkin._storage.atomic import is_workspace, replacing
 

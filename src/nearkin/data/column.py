@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,7 @@ from pyarrow import compute
 
 from nearkin._check import MAX_TEXT
 from nearkin._fields import counted
+from nearkin._guard import cached_property
 from nearkin._pairs import Coded, coded
 
 MISSING = (  # cells of text that hold no value: pandas' list, and that of databases' dumps

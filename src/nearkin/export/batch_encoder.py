@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow as pa
 
 from nearkin._check import check_magnitude, check_vectors
 from nearkin._fields import StrPath
+from nearkin._guard import cached_property
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer

@@ -27,15 +27,17 @@ _MERGED, _ROUNDS = 16, 10  # centroids of a coarse codebook, and rounds of k-mea
 _SUMS = 2_048  # random sums of centroids
 _AXES = 4  # of a place, at most
 _ROWS, _ROWS_BY_TABLES = 8, 40  # rows a candidate, at least, where FAISS compares candidates, and where tables do
-_TRIED_ROWS = 16_384  # the first rows, which are tried
+_TRIED_ROWS = 16_384  # the first rows, at most, which are tried
 _STEP = 1 << 20  # numbers of decoded rows that are translated at a time
-_TRIED, _NEIGHBOURS = 128, 10  # rows searched, and neighbours of each
+_NEIGHBOURS = 10, 100  # of each query of a trial
 _TRIED_LISTS = 64  # lists that these visit, at most
 _NUMBERS = 1 << 21  # numbers of queries' tables at a time
-# share of them that coarse codes must find: sums of sentences, .991, lose .006 of recall; of GIST, .9984, none
-_FOUND, _FOUND_OF_SUMS = 0.98, 0.996
+_FACTORS = (1, 2, 4, 8)  # times the usual candidates, the fewest that lose no more than this share of the neighbours
+_LOST = 0.002
 _EQUAL = 1e-5  # part by which equal scores may differ
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
+# of a number of first rows: queries (q, d'), and their scores (q, n) of these rows that count, smaller is nearer
+Tried = Callable[[int], tuple[np.ndarray, np.ndarray]]
 # by whole codes: Q (q, d'), k, candidates (q, c), lists visited (q, p)
 Compare = Callable[[np.ndarray, int, np.ndarray, np.ndarray], Found]
 InLists: TypeAlias = faiss.IndexIVFPQ | faiss.IndexIVFAdditiveQuantizer
@@ -50,8 +52,8 @@ class _Made(NamedTuple):
     numbers: np.ndarray | None  # (M, 256) of the coarse centroids of product codes
     axes: np.ndarray | None  # (d', M w) in front of the scan of sums
     turn: faiss.LinearTransform | None  # by these; made once, as it takes a tenth of a query
-    tried: int  # rows that decided `good`, without those that went
-    good: bool
+    tried: int  # rows that decided `factor`
+    factor: int  # times the usual candidates; 0 where even the most lose too many neighbours
 
 
 class CoarseScan:
@@ -66,17 +68,18 @@ class CoarseScan:
         Q: np.ndarray,
         k: int,
         wanted: int,
+        tried: Tried,
         compare: Compare | None = None,
         places: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores and positions (q, k) of the rows of `inner` for queries Q (q, d'), nearest first, of which the best
         `wanted` will be needed; and a mask (q,) of the queries that coarse codes cannot answer. FAISS compares the
         candidates unless `compare` does, which it must for inverted lists; `places` (n, 2): of rows in these."""
-        made = self._made = _following(self._made, inner, places)
+        made = self._made = _following(self._made, inner, tried, places)
         scores, positions = np.empty((len(Q), k), np.float32), np.full((len(Q), k), -1, np.int64)
-        if made.good:
-            compared = candidates(inner, k if made.numbers is None else wanted)  # those that norms will rank too
-            compared = min(inner.ntotal, max(k, compared))
+        sought = k if made.numbers is None else wanted  # those that norms will rank too
+        if serves(inner, sought, made.factor):
+            compared = min(inner.ntotal, max(k, made.factor * candidates(inner, sought)))
             step = max(1, _NUMBERS // (256 * inner.code_size + _MERGED * len(made.means) * _probes(inner)))
             for some in (slice(first, first + step) for first in range(0, len(Q), step)):
                 if compare is None:
@@ -88,28 +91,28 @@ class CoarseScan:
         # FAISS's fast scan divides by the range of its table, and leaves out rows of the lowest inner product
         return scores, positions, np.logical_or((positions < 0).any(axis=1), ~np.isfinite(scores).all(axis=1))
 
-    def cut(self, n_rows: int, gone: int) -> None:
-        """Leave the first rows, where `gone` of those behind them go; no thread may search meanwhile."""
-        if self._made is None:
-            return
-        faiss_index.cut(self._made.scan, n_rows)
-        if n_rows < self._made.tried:
-            self._made = self._made._replace(tried=max(0, self._made.tried - gone))
+    def cut(self, n_rows: int) -> None:
+        """Leave the first rows; no thread may search meanwhile."""
+        if self._made is not None:
+            faiss_index.cut(self._made.scan, n_rows)
+            if n_rows < self._made.tried:
+                self._made = self._made._replace(tried=0)
 
 
-def _following(made: _Made | None, inner: Coded, places: np.ndarray | None) -> _Made:
-    """The coarse codes of all rows, those that were made before included; of the first rows if they are not good."""
-    first = min(inner.ntotal, _TRIED_ROWS)
+def _following(made: _Made | None, inner: Coded, tried: Tried, places: np.ndarray | None) -> _Made:
+    """The coarse codes of all rows, those that were made before included; of the first rows if they do not serve. A
+    power of two of them is tried, so that the result depends on these rows alone, not on how they came."""
+    first = 1 << min(inner.ntotal, _TRIED_ROWS).bit_length() >> 1
     if made is None or made.scan.ntotal > inner.ntotal:  # rows were taken out of FAISS's index itself
         made = _merged(inner)
-    due = first >= 2 * made.tried  # rows that come one by one do not cause as many trials
-    if not due and (made.scan.ntotal == inner.ntotal or not made.good):
+    due = first != made.tried
+    if not due and (made.scan.ntotal == inner.ntotal or not made.factor):
         return made
     made = made._replace(scan=faiss.clone_index(made.scan))
     if due:
         _translate(made, inner, places, first)
-        made = made._replace(tried=first, good=_finds(made, inner, places, first))
-    if made.good:
+        made = made._replace(tried=first, factor=_factor(made, inner, *tried(first), places))
+    if made.factor:
         _translate(made, inner, places, inner.ntotal)
     return made
 
@@ -137,7 +140,7 @@ def _merged(inner: Coded) -> _Made:
     if isinstance(scan, faiss.IndexIVFPQFastScan):
         scan.by_residual = True
         scan.precompute_table()
-    return _Made(scan, means, numbers, axes, None if axes is None else linear_transform(axes), 0, True)
+    return _Made(scan, means, numbers, axes, None if axes is None else linear_transform(axes), 0, 1)
 
 
 def _dealt(rows: np.ndarray, count: int) -> np.ndarray:
@@ -222,28 +225,27 @@ def _refined(first: faiss.Index, whole: faiss.Index, Q: np.ndarray, k: int, comp
     return faiss.IndexRefine(first, whole).search(Q, k, params=some)
 
 
-def _finds(made: _Made, inner: Coded, places: np.ndarray | None, n_rows: int) -> bool:
-    """Whether the scan of the first rows finds the nearest of some of them. It does not if one centroid lies far out:
-    the fast scan rounds its tables to 8 bits."""
-    rows = _codec(inner).decode(_codes(inner, places, slice(n_rows)))
-    lists = None if places is None else places[:n_rows, 0]
-    if isinstance(inner, faiss.IndexIVF) and lists is not None:
-        rows += inner.quantizer.reconstruct_n(0, inner.nlist)[lists]
-    Q = np.ascontiguousarray(rows[:: -(-len(rows) // _TRIED)])
-    visited, k = _visited(inner, Q, _TRIED_LISTS), min(_NEIGHBOURS, len(rows))
-    scores: np.ndarray = faiss.pairwise_distances(Q, rows, inner.metric_type)
-    if inner.metric_type == faiss.METRIC_INNER_PRODUCT:
-        scores = -scores
-    if lists is not None:
+def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray, places: np.ndarray | None) -> int:
+    """How many times the usual candidates the scan of the first rows must take to find the nearest to queries Q (q, d')
+    by scores (q, n); 0 if the most are too few, as where one centroid lies far out: the fast scan rounds its tables to
+    8 bits."""
+    visited, n_rows = _visited(inner, Q, _TRIED_LISTS), scores.shape[1]
+    if places is not None:
         for own, numbers in zip(scores, visited[1], strict=True):
-            own[~np.isin(lists, numbers)] = np.inf
-    there = int(np.isfinite(scores).sum(axis=1).mean())
-    true = np.partition(scores, k - 1, axis=1)[:, k - 1 : k]
-    found = _scanned(made, Q, min(len(rows), candidates(inner, k, there)), visited)
-    own = np.where(found < 0, np.inf, np.take_along_axis(scores, np.maximum(found, 0), axis=1))
-    best = np.sort(own, axis=1)[:, :k]
-    share = float((best <= true + _EQUAL * np.abs(true)).mean())
-    return share >= (_FOUND if made.numbers is not None else _FOUND_OF_SUMS)
+            own[~np.isin(places[:n_rows, 0], numbers)] = np.inf
+    there, needed = int(np.isfinite(scores).sum(axis=1).mean()), 0
+    for k in (min(count, n_rows) for count in _NEIGHBOURS):
+        usual = candidates(inner, k, there)
+        found = _scanned(made, Q, min(n_rows, _FACTORS[-1] * usual), visited)
+        own = np.where(found < 0, np.inf, np.take_along_axis(scores, np.maximum(found, 0), axis=1))
+        limit = np.partition(scores, k - 1, axis=1)[:, k - 1 : k]
+        near = own <= limit + _EQUAL * np.abs(limit)
+        halves = (np.array_split(np.minimum(near[:, : f * usual].sum(axis=1), k) / k, 2) for f in _FACTORS)
+        shares = [min(half.mean() for half in both) for both in halves]
+        if shares[-1] < 1 - _LOST:
+            return 0
+        needed = max(needed, next(factor for factor, share in zip(_FACTORS, shares, strict=True) if share >= 1 - _LOST))
+    return needed
 
 
 def coarse_places(inner: faiss.Index) -> int:
@@ -258,13 +260,9 @@ def coarse_places(inner: faiss.Index) -> int:
 
 
 def candidates(inner: faiss.Index, k: int, n_rows: int | None = None) -> int:
-    """Rows, of all or of some, that are compared by their bytes where k are wanted.
-
-    They have 99 % of the k nearest by bytes (k of 10, 40, 100; 2026-11), and of fewer, which get the candidates of 10:
-    SIFT, 12,500 and 100,000 rows, 8 to 32 bytes; 30,000 sentences, axis codes of 50, 98, 194; 200,000 normal rows of
-    variances 1/i, 16 and 32; MNIST, 16.
-    """
-    k, n = max(k, _NEIGHBOURS), _compared(inner) if n_rows is None else n_rows
+    """The usual number of rows, of all or of some, that are compared by their bytes where k are wanted; fewer than 10
+    get the candidates of 10. A trial of each index decides how many times as many it takes."""
+    k, n = max(k, _NEIGHBOURS[0]), _compared(inner) if n_rows is None else n_rows
     share = 50 if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) else 100
     return 6 * k + int(share * (k * n) ** 0.5 / coarse_places(inner) ** 1.5)
 
@@ -274,13 +272,13 @@ def _compared(inner: faiss.Index) -> int:
     return inner.ntotal * _probes(inner) // inner.nlist if isinstance(inner, faiss.IndexIVF) else inner.ntotal
 
 
-def serves(inner: faiss.Index, k: int) -> TypeGuard[Coded]:
-    """Whether coarse codes may serve a search for k rows of this index. Without AVX2 or a like set FAISS scans
-    4-bit codes more slowly than bytes."""
-    if coarse_places(inner) < _PLACES or faiss.SIMDConfig.get_level_name() == "NONE":
+def serves(inner: faiss.Index, k: int, factor: int = 1) -> TypeGuard[Coded]:
+    """Whether coarse codes may serve a search for k rows of this index with `factor` times the usual candidates.
+    Without AVX2 or a like set FAISS scans 4-bit codes more slowly than bytes."""
+    if not factor or coarse_places(inner) < _PLACES or faiss.SIMDConfig.get_level_name() == "NONE":
         return False
     rows = _ROWS if isinstance(inner, faiss.IndexPQ) else _ROWS_BY_TABLES
-    return _compared(inner) >= rows * candidates(inner, k)
+    return _compared(inner) >= rows * factor * candidates(inner, k)
 
 
 def merged(books: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

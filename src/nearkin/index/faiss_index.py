@@ -264,11 +264,11 @@ def codes_belong(index: FaissIndex, saved: Mapping[str, np.ndarray]) -> bool:
         return False
     if codebooks.ndim == 3:  # product codes, whose centroids FAISS fills up to a power of two
         M, K, width = codebooks.shape
-        pq = cast(faiss.IndexPQ, innermost(index)).pq
+        pq, shift = cast(faiss.IndexPQ, innermost(index)).pq, trained.get("bias", np.zeros(width, np.float32))
         return (
             (pq.M, pq.dsub) == (M, width)
             and K <= pq.ksub < 2 * K
-            and _equal(trained["codebooks"].reshape(M, -1, width)[:, :K], codebooks)
+            and _equal(trained["codebooks"].reshape(M, -1, width)[:, :K], codebooks + shift.reshape(-1, 1, width))
         )
     return trained["codebooks"].size == codebooks.size and _equal(
         trained["codebooks"].reshape(codebooks.shape)[:, 1:], codebooks[:, 1:]

@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 import numpy as np
@@ -45,7 +44,7 @@ class FullSearch:
 
         def search(some: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
             start = time.perf_counter()
-            find = index.search if kept is None else partial(index.candidates, rescored=True)
+            find = index.search if kept is None else index.candidates
             found = find(Q[some], depth)
             self.seconds += (time.perf_counter() - start) * (depth <= most + 1)  # not the further search
             return found

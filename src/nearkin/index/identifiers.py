@@ -1,7 +1,6 @@
 """The users' own names for vectors: integers or strings, next to FAISS's positions."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral
 from typing import NamedTuple, cast
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from nearkin._check import each_once
 from nearkin._fields import counted
+from nearkin._guard import cached_property
 from nearkin._pairs import as_ids
 from nearkin._types import ArrayLike
 

@@ -501,11 +501,10 @@ class Index:
     def _asked(self, Q: ArrayLike) -> np.ndarray:
         return check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features, finite=False), "Q", self.metric)
 
-    def candidates(self, Q: np.ndarray, k: int, *, rescored: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and positions (q, k) without rescoring, of queries (q, d) float32, of norm 1 for "cosine"; `rescored`
-        if kept vectors will rank them."""
+    def candidates(self, Q: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and positions (q, k) without rescoring, of queries (q, d) float32, of norm 1 for "cosine"."""
         with self._guard.reading():
-            return self._query(1.0 if rescored else None).candidates(Q, k)
+            return self._query().candidates(Q, k)
 
     def _query(self, oversample: float | None = None, asymmetric: bool = False) -> Query:
         quantizer = self.quantizer if self.metric == "hamming" else None  # others stay unopened
@@ -569,7 +568,7 @@ class Index:
     def _change(self, X: np.ndarray | VectorFile, codes: np.ndarray, after: NewIds) -> None:
         """Add rows X (m, d), maybe none, under their codes, then take out those of `after`; all or nothing."""
         before, kept, norms = len(self), self.kept, self.norms
-        self._searched.forget(int(after.gone[0]) if len(after.gone) else before, len(after.gone))
+        self._searched.forget(int(after.gone[0]) if len(after.gone) else before)
         # what can fail for want of memory comes first, so that only FAISS's rows must be taken back
         first = not before
         for rows in self._read(X, len(X)) if len(X) and (first or kept is not None or norms is not None) else ():

@@ -10,8 +10,8 @@ from numpy.typing import DTypeLike
 from nearkin._check import check_choice, check_instance
 from nearkin._exact import pair_keys
 from nearkin._storage import MappedRows, write_rows
+from nearkin.index.code_tables import Found, best_of, in_threads
 from nearkin.index.faiss_index import METRICS
-from nearkin.index.searching import Found, best_of, in_threads
 
 KEPT_TYPES = {"float32": 0, "float16": 2, "int8": 4}  # of kept vectors, and rows of a file that hold the offsets
 _STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0

@@ -180,7 +180,7 @@ class Parts:
         return int(code) + (0 if self.norms is None else self.norms.n_bytes)
 
 
-def restored(made: Callable[..., Made], content: dict[str, Any]) -> Made:
+def restored(made: Callable[..., Made], content: Record) -> Made:
     """The index of a content whose FAISS index is `packed`."""
     content["faiss_index"] = unpacked(*content["faiss_index"])
     return made(**content)

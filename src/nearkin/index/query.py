@@ -13,8 +13,9 @@ from nearkin._exact import nearest, nearest_of_parts
 from nearkin._faiss import FaissIndex, byte_codes
 from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, ignore
 from nearkin.index import faiss_index, searching
+from nearkin.index.code_tables import Found
 from nearkin.index.kept_vectors import KeptVectors, rescore
-from nearkin.index.searching import Found, normalised
+from nearkin.index.searching import normalised
 from nearkin.index.selection import Selection
 from nearkin.linalg.norms import Norms
 
@@ -122,11 +123,10 @@ class Query:
         """Scores and positions (q, k) without rescoring, of queries (q, d) float32, of norm 1 for "cosine", or of bits
         (q, bytes) uint8; of the vectors at sorted positions `allowed` (m,) or of all."""
         if self.metric != "hamming":
-            index, rescored = cast(faiss.Index, self.faiss_index), self.oversample is not None
-            scan = self.searched.scan(index)
+            scan = self.searched.scan(cast(faiss.Index, self.faiss_index))
             if isinstance(scan.inner, faiss.IndexFlat):
                 return self._exact(scan, Q, k, allowed)
-            return searching.nearest(scan, Q, k, self.norms, allowed, rescored=rescored)
+            return searching.nearest(scan, Q, k, self.norms, allowed)
         codes, index = faiss_index.flat_codes(self.faiss_index), self.faiss_index
         if allowed is not None:  # the allowed codes alone, filled up to k places
             codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)

@@ -5,10 +5,6 @@ FAISS searches; of many vectors by candidates, `CoarseScan`, in inverted lists t
 for every query (sums of centroids without a norm, by "l2"), few queries are answered from tables, `CodeTables`, and
 many by one decoding of the vectors.
 
-Of a query q and a vector that is a list's centre c plus the sum r of its centroids, the squared distance is
-|q - c|^2 - 2 <q, r> + (|r|^2 + 2 <c, r>). The inner product adds up entries of one table for each codebook; the term in
-brackets is the same for all queries and is cached: four bytes a vector. A flat index has one list.
-
 Decoded vectors are too short, each by a different factor, which biases their scores. FAISS compares with them: it finds
 candidates, which are rescored here at their norms, if the index knows these (`Norms`). Where a vector y becomes
 c + (1 + e)(y - c), with a further column of square r, the score follows from FAISS's: with d = |q - y|^2,
@@ -19,12 +15,10 @@ which is d + e (d - |q - c|^2) and a number of the vector: it and e, once known,
 of a searched index.
 """
 
-import ctypes
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, TypeAlias
 
 import faiss
 import numpy as np
@@ -32,40 +26,39 @@ import numpy as np
 from nearkin._exact import nearest_lists
 from nearkin._faiss import BlockIndex, bias, block_codes, byte_codes, innermost
 from nearkin._fields import Extra
+from nearkin._guard import cached_property
 from nearkin._types import ArrayLike
 from nearkin.index.coarse_scan import CoarseScan, serves
+from nearkin.index.code_tables import CodeTables, Found, best_of, compared, probed
 from nearkin.index.faiss_index import codes_at, codes_of_list, places_in_lists
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _TABLE, _DECODING = 16, 128  # cost of one table entry, and of one decoded number, in multiplications
-_DECODED = 1 << 20  # numbers of decoded rows at a time
 _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allowed rows of lists once
 _LISTS_TABLES = 1 << 21  # numbers of the lists' tables of a fast scan at a time
 _CHUNK = 65_536  # rows decoded at a time for their norm
 _QUERIES = 256  # queries rescored at a time
-# fewer spare candidates by distance at one norm: product and residual codes of SIFT, unit GIST and sentences lose .0036
-# of ten neighbours at most; a search takes a sixth less (2026-11)
-_BY_ONE = 3
+_TRIED, _MIXES = 512, ([0, 1], [0, 0, 1])  # queries of a trial, and the rows between which a half of them lies each
+# by distance at one norm, candidates are found for queries 1.5 times as far from the origin: longer decoded vectors
+# are not preferred as much. .002 of the 100 nearest sentences, 24 bytes, need 308 candidates and not 1,235 (2026-11)
+_FARTHER = 1.5
 _WITH_NORMS = 2  # times as many candidates where rows have different norms, by which FAISS ranks worse
 _AT_NORMS = 1 << 26  # numbers of decoded rows at a time that get their norm
-Made = TypeVar("Made")
-Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 Part: TypeAlias = tuple[np.ndarray, np.ndarray]  # numbers of queries, and positions of rows to compare them with
-TableIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer | faiss.IndexIVFPQ
 
 
 @dataclass(frozen=True)
 class Defaults:
     """How many candidates are rescored at their norm.
 
-    Recall 10@10 of 16 bytes with 0, 10, 30, 60 and 200 candidates beyond k (2026-11): vectors of one norm by l2, SIFT
-    .674 .690 .690 .690 .690, by ip .468 .609 .665 .683 .690; codes with norms by ip, GIST .330 .429 .538 .576 .577.
+    So few candidates have 99.8 % of the nearest 1, 10 and 100 by codes at their norm (2026-11): sentences by cosine, 24
+    bytes 19, 57, 376, 8 bytes 37, 119, 424; by l2 4, 28, 308 and 6, 40, 328; SIFT 8, 22, 143 and 61, 81, 271.
     """
 
-    spare: int = 30  # candidates beyond the k wanted
-    share: float = 0.5  # the same as a share of k, where that is more
+    times: int = 4  # candidates for each of the k wanted
+    spare: int = 80  # candidates beyond these
 
 
 DEFAULTS = Defaults()
@@ -112,7 +105,7 @@ class Scan:
         return places_in_lists(self.inner)
 
     @cached_property
-    def tables(self) -> "CodeTables":
+    def tables(self) -> CodeTables:
         """The tables of codes in lists, and of sums of centroids without a norm."""
         return CodeTables(self.inner, self.places if self.lists else None)
 
@@ -139,142 +132,16 @@ class Scan:
         """Decoded vectors (n, d') behind the rotation, without the bias there and the columns that no query has."""
         return rows if self._real is None else (rows - self._real[0]) * self._real[1]
 
-    def ranking(self, norms: Norms) -> "Ranking":
-        """The ranking by the norms of vectors before the rotation."""
+    def ranking(self, norms: Norms | None) -> "Ranking | None":
+        """The ranking by the norms of vectors before the rotation, or by decoded vectors where a fast scan rounds;
+        None where FAISS's scores stand."""
+        if norms is None and not self.blocks:
+            return None
         known = self._ranking
         if known is None or known.given is not norms:
-            turned = norms if self.turn is None else norms.turned(self.matrix)
+            turned = norms if norms is None or self.turn is None else norms.turned(self.matrix)
             known = self._ranking = Ranking(self, norms, turned)
         return known
-
-
-class CodeTables:
-    """Tables for the vectors of one index of codes, cached between searches; rebuilt when vectors change. To save
-    digits, the first centroid is subtracted from its codebook, and by distance the centres' mean from centres and
-    queries."""
-
-    def __init__(self, inner: TableIndex, places: np.ndarray | None = None) -> None:
-        self._inner, self._lists = inner, inner if isinstance(inner, faiss.IndexIVF) else None
-        self._codec = inner.pq if isinstance(inner, faiss.IndexIVFPQ) else inner.aq
-        self._by_distance, self._places = inner.metric_type == faiss.METRIC_L2, places
-        if isinstance(inner, faiss.IndexIVFPQ):
-            self._bits, parts, flat = inner.pq.nbits, inner.pq.M, inner.pq.centroids
-        else:
-            quantizer = faiss.downcast_AdditiveQuantizer(inner.aq)
-            parts = quantizer.nsplits if isinstance(quantizer, faiss.ProductAdditiveQuantizer) else 1
-            self._bits, flat = int(faiss.vector_to_array(inner.aq.nbits)[0]), inner.aq.codebooks
-        books = faiss.vector_to_array(flat).reshape(self._codec.M, -1, inner.d // parts)
-        self._books = (books - books[:, :1]).reshape(parts, -1, inner.d // parts)
-        first = self._codec.decode(np.zeros((1, inner.code_size), np.uint8))
-        centres = first if self._lists is None else self._lists.quantizer.reconstruct_n(0, self._lists.nlist) + first
-        self._first, self._middle = first, centres.mean(axis=0) * self._by_distance
-        self._centres = centres - self._middle
-        sizes = [inner.ntotal]
-        if self._lists is not None:
-            sizes = [self._lists.invlists.list_size(number) for number in range(self._lists.nlist)]
-        self._begins = np.cumsum([0, *sizes])
-        self._rest = np.zeros(inner.ntotal, np.float32)
-        self._known: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-
-    def _of(self, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Queries (q, d) about the middle, and their tables (q, M, K)."""
-        asked = np.ascontiguousarray(Q - self._middle)
-        products = asked.reshape(len(Q), len(self._books), -1).transpose(1, 0, 2) @ self._books.transpose(0, 2, 1)
-        return asked, np.ascontiguousarray(products.transpose(1, 0, 2)).reshape(len(Q), self._codec.M, -1)
-
-    def compare(self, Q: np.ndarray, k: int, candidates: np.ndarray, visited: np.ndarray) -> Found:
-        """Scores and positions (q, k), best first, of candidates (q, c) in the lists (q, p) that queries Q (q, d)
-        visit, by their whole codes; -1 for none."""
-        from nearkin.index.compiled import candidate_sums  # numba: product codes without lists need none
-
-        asked, tables = self._of(Q)
-        away = compared(asked, self._centres, visited, self._by_distance)
-        if not self._by_distance:
-            tables, away = tables / 2, -away
-        if len(self._known) < len(self._centres):
-            for number in np.unique(visited[visited >= 0]).tolist():
-                self._list(number)
-        codes, lists = self._memory
-        places = np.empty((0, 2), np.int32) if self._places is None else self._places
-
-        def sums(some: np.ndarray) -> np.ndarray:
-            own = tables[some], self._rest, visited[some], away[some], candidates[some]
-            return candidate_sums(codes, lists, self._inner.code_size, self._bits, places, *own)
-
-        scores = np.concatenate(in_threads(sums, len(Q)))
-        if self._by_distance:
-            return best_of(np.maximum(scores, 0), candidates, k, True)
-        return best_of(-scores, candidates, k, False)
-
-    def search(self, Q: np.ndarray, k: int) -> Found:
-        """Squared distances and positions (q, k) of the nearest vectors to queries (q, d), nearest first; -1 for
-        none."""
-        from nearkin.index.compiled import table_sums
-
-        asked, tables = self._of(Q)
-        visited = np.zeros((len(Q), 1), np.int64)
-        if self._lists is not None:
-            visited = np.sort(_probed(self._lists, Q), axis=1)
-        rows = {number: self._list(number) for number in np.unique(visited[visited >= 0]).tolist()}
-
-        def answer(some: np.ndarray) -> faiss.ResultHeap:
-            best = faiss.ResultHeap(len(some), k)
-            for place, query in enumerate(some):
-                away = np.square(asked[query] - self._centres).sum(axis=1)
-                scores, positions = list[np.ndarray](), list[np.ndarray]()
-                for number in visited[query][visited[query] >= 0].tolist():
-                    codes, own, rest = rows[number]
-                    if len(own):
-                        scores.append(table_sums(codes, self._bits, tables[query], rest, away[number]))
-                        positions.append(own)
-                if scores:
-                    best.add_result_subset(np.array([place]), np.hstack(scores)[None], np.hstack(positions)[None])
-            best.finalize()
-            return best
-
-        found = in_threads(answer, len(Q))
-        return np.concatenate([best.D for best in found]), np.concatenate([best.I for best in found])
-
-    def _list(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """FAISS's own memory of the codes (n, bytes) of a list, the rows' positions (n,), and by distance |r|^2 + 2 <c,
-        r> (n,)."""
-        if number in self._known:
-            return self._known[number]
-        inner, centre = self._inner, self._centres[number]
-        if self._lists is not None:
-            codes, ids = codes_of_list(self._lists, number)
-        else:
-            codes, ids = byte_codes(inner), np.arange(inner.ntotal)
-        rest = self._rest[self._begins[number] :][: len(codes)]
-        step = max(1, _DECODED // inner.d)
-        for first in range(0, len(codes) if self._by_distance else 0, step):
-            decoded = self._codec.decode(np.ascontiguousarray(codes[first : first + step])) - self._first
-            rest[first : first + step] = np.einsum("nd,nd->n", decoded, decoded + 2 * centre)
-        self._known[number] = codes, ids, rest
-        return self._known[number]
-
-    @cached_property
-    def _memory(self) -> tuple[np.ndarray, np.ndarray]:
-        """FAISS's own memory of all codes (bytes,), with what lies between them; at which byte each list begins, and at
-        which of the numbers that `_list` keeps, (L, 2)."""
-        if self._lists is None:
-            return byte_codes(self._inner).ravel(), np.zeros((1, 2), np.int64)
-        filled = np.flatnonzero(np.diff(self._begins))
-        at = np.zeros(len(self._centres), np.int64)
-        at[filled] = [codes_of_list(self._lists, number)[0].ctypes.data for number in filled.tolist()]
-        low, high = int(at[filled].min()), int((at + np.diff(self._begins) * self._inner.code_size).max())
-        memory = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
-        return memory, np.column_stack([at - low, self._begins[:-1]])
-
-
-def in_threads(work: Callable[[np.ndarray], Made], n_queries: int) -> list[Made]:
-    """What `work` makes of the numbers of the queries, shared among FAISS's threads; the compiled loops release
-    Python's lock."""
-    threads, queries = min(n_queries, faiss.omp_get_max_threads()), np.arange(n_queries)
-    if threads <= 1:
-        return [work(queries)]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, np.array_split(queries, threads)))
 
 
 class Kept:
@@ -296,53 +163,66 @@ class Kept:
             scan = self._scan = Scan(index, coarse[1])
         return scan
 
-    def forget(self, first: int = 0, gone: int = 0) -> None:
-        """Clear what follows from the rows from `first` on, of which `gone` are taken out."""
+    def forget(self, first: int = 0) -> None:
+        """Clear what follows from the rows from `first` on."""
         self._scan = None
         if self._coarse is not None and first:
-            self._coarse[1].cut(first, gone)
+            self._coarse[1].cut(first)
         else:
             self._coarse = None
 
 
-def nearest(
-    scan: Scan,
-    Q: np.ndarray,
-    k: int,
-    norms: Norms | None = None,
-    allowed: np.ndarray | None = None,
-    *,
-    rescored: bool = False,
-) -> Found:
+def nearest(scan: Scan, Q: np.ndarray, k: int, norms: Norms | None = None, allowed: np.ndarray | None = None) -> Found:
     """Scores and positions (q, k) of the nearest vectors to queries Q (q, d) float32, nearest first; of vectors
     at their `norms`. `allowed` (m,): the sorted positions of the vectors to compare, None for all. What an
-    inverted file does not find has position -1 and an infinite score. `rescored`: exact vectors will rank them."""
+    inverted file does not find has position -1 and an infinite score."""
     asked = np.ascontiguousarray(Q, np.float32)
-    ranking = None if norms is None else scan.ranking(norms)
-    if rescored and norms is not None and (scan.rounds_norms or not norms.n_bytes):
-        ranking = None  # decoding the candidates would take longer than comparing more exact vectors
+    ranking = scan.ranking(norms)
     wanted, k = k, k if ranking is None else min(scan.n_rows, ranking.candidates(k))
     if scan.turn is not None:
         asked = scan.turn.apply(asked)
+    sought = asked if ranking is None else ranking.sought(asked)
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares; of missing rows
-        scores, positions = _of_all(scan, asked, k, wanted) if allowed is None else _among(scan, asked, k, allowed)
+        if allowed is None:
+            scores, positions = _of_all(scan, sought, k, wanted, ranking)
+        else:
+            scores, positions = _among(scan, sought, k, allowed)
         if ranking is not None:
             return ranking.ranked(asked, scores, positions, wanted)
     scores[positions < 0] = np.inf if scan.by_distance else -np.inf  # FAISS has the largest float
     return scores, positions
 
 
-def _of_all(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
+def _of_all(scan: Scan, Q: np.ndarray, k: int, wanted: int, ranking: "Ranking | None") -> Found:
     """Search all rows; of the k found, which are rescored, the best `wanted` will be needed."""
     inner = scan.inner
     if not serves(inner, wanted):
         return _of_whole(scan, Q, k, wanted)
     compare = scan.tables.compare if scan.without_norm or scan.lists else None
     places = scan.places if scan.lists else None
-    scores, positions, failed = scan.coarse.search(inner, Q, k, wanted, compare, places)
+    scores, positions, failed = scan.coarse.search(inner, Q, k, wanted, partial(_tried, scan, ranking), compare, places)
     if failed.any():
         scores[failed], positions[failed] = _of_whole(scan, Q[failed], k, wanted)
     return scores, positions
+
+
+def _tried(scan: Scan, ranking: "Ranking | None", n_rows: int) -> Found:
+    """Queries (q, d') of a trial, and their scores (q, n) of the first rows, smaller is nearer: of the decoded rows, at
+    their norms.
+
+    Half of the queries lie in the middle of two rows, half nearer to one. Rows would be too easy: with the usual coarse
+    candidates, 24 bytes of sentences, they lose .028 of ten neighbours, usage sentences .059, and what lies between
+    rows .063 to .074 (2026-11).
+    """
+    own, width = np.arange(n_rows), scan.inner.d
+    rows = scan.real(decoded(scan, own)[0]) if ranking is None else ranking.rows(own)
+    middle = rows.mean(axis=0) * scan.by_distance
+    pairs = np.random.default_rng(0).integers(n_rows, size=(2, _TRIED // len(_MIXES)))
+    asked = np.concatenate([rows[pairs[mix]].mean(axis=0)[:, :width] for mix in _MIXES])
+    Q, rows = widened(asked, rows.shape[1]) - middle, rows - middle
+    scores: np.ndarray = faiss.pairwise_distances(Q, rows, scan.inner.metric_type)
+    asked = np.ascontiguousarray(asked + bias(scan.index), np.float32)
+    return asked if ranking is None else ranking.sought(asked), scores if scan.by_distance else -scores
 
 
 def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
@@ -420,7 +300,7 @@ def _failed(scan: Scan, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray
     inner, missing = scan.inner, positions[:, -1] < 0
     if scan.lists and missing.any():
         sizes = [inner.invlists.list_size(number) for number in range(inner.nlist)]
-        rows = np.array([*sizes, 0])[_probed(inner, Q)].sum(axis=1)  # the 0 is that of list -1, for none
+        rows = np.array([*sizes, 0])[probed(inner, Q)].sum(axis=1)  # the 0 is that of list -1, for none
         missing = (positions >= 0).sum(axis=1) < np.minimum(rows, positions.shape[1])
     return missing | np.isnan(scores.sum(axis=1))
 
@@ -447,15 +327,10 @@ def _decoding(scan: Scan, Q: np.ndarray, k: int, parts: Iterable[Part]) -> Found
     return best.D, best.I
 
 
-def _probed(inner: faiss.IndexIVF, Q: np.ndarray) -> np.ndarray:
-    """Numbers (q, n_probe) of the lists that queries (q, d') visit."""
-    return nearest_lists(inner, Q, inner.nprobe)[1]
-
-
 def _visited(scan: Scan, Q: np.ndarray) -> Iterable[Part]:
     """The rows that queries (q, d') visit: all, or those of the lists nearest to each."""
     if scan.lists:
-        return _in_lists(scan.inner, _probed(scan.inner, Q))
+        return _in_lists(scan.inner, probed(scan.inner, Q))
     return [(np.arange(len(Q)), np.arange(int(scan.inner.ntotal)))]
 
 
@@ -485,62 +360,58 @@ def decoded(scan: Scan, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows, codes
 
 
-def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: bool) -> Found:
-    """The best k of each query's candidates (n, c) by their scores (n, c), best first; candidates of -1 are last.
-
-    Equal scores keep their order, except about the k-th.
-    """
-    if candidates.min(initial=0) < 0:
-        scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
-    keys, rows, c = scores if by_distance else -scores, np.arange(len(scores))[:, None], scores.shape[1]
-    if 2 * k < c:
-        few = np.sort(keys.argpartition(k - 1, axis=1)[:, :k], axis=1) + c * rows
-        order = few.take(keys.take(few).argsort(axis=1, kind="stable") + k * rows)
-    else:
-        order = keys.argsort(axis=1, kind="stable")[:, :k] + c * rows
-    return scores.take(order), candidates.take(order)
-
-
-def compared(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, by_distance: bool) -> np.ndarray:
-    """Squared distances, or inner products, of queries (q, d) to the vectors (n, d) that `numbers` (q, c) names."""
-    queries, ids = np.ascontiguousarray(Q, np.float32), np.ascontiguousarray(numbers, np.int64)
-    scores = np.empty(ids.shape, np.float32)
-    measure = faiss.fvec_L2sqr_by_idx if by_distance else faiss.fvec_inner_products_by_idx
-    out, asked, of, which = (faiss.swig_ptr(array) for array in (scores, queries, rows, ids))
-    measure(out, asked, of, which, queries.shape[1], *ids.shape)
-    return scores
-
-
 def normalised(X: ArrayLike) -> np.ndarray:
     """Vectors divided by their norms, as float32; vectors of zeros stay."""
     return unit_rows(np.asarray(X, np.float64)).astype(np.float32)  # the same of float32 and float64
 
 
+def _rounded(k: int) -> int:
+    """Candidates of a fast scan, which rounds their scores, that are compared by decoded vectors where k are wanted."""
+    return 2 * k + 10
+
+
 @dataclass(frozen=True)
 class Ranking:
-    """Candidates of a scan, rescored by vectors at their `norms` behind the rotation; `given` before it."""
+    """Candidates of a scan, rescored by vectors at their `norms` behind the rotation, by decoded vectors without norms;
+    `given` are the norms before it."""
 
     scan: Scan
-    given: Norms
-    norms: Norms
+    given: Norms | None
+    norms: Norms | None
 
     def candidates(self, k: int) -> int:
         """How many vectors to find by their codes, of which the k best are wanted."""
-        spare = DEFAULTS.spare // (_BY_ONE if self.scan.by_distance and not self.norms.n_bytes else 1)
-        most = k + max(spare, int(DEFAULTS.share * k))
+        if self.norms is None:
+            return _rounded(k)
+        most = DEFAULTS.times * k + DEFAULTS.spare
         return _WITH_NORMS * most if self.norms.n_bytes else most
 
+    @cached_property
+    def _times(self) -> float:
+        """How many times as far from the origin as queries are those that candidates are found for."""
+        one = self.norms is not None and not self.norms.n_bytes
+        return _FARTHER if one and self.scan.by_distance and not self.scan.lists else 1.0
+
+    def sought(self, Q: np.ndarray) -> np.ndarray:
+        """What candidates for queries Q (q, d') behind the rotation are found for."""
+        shift = bias(self.scan.index)
+        return Q if self._times == 1 else np.ascontiguousarray(shift + self._times * (Q - shift), np.float32)
+
     def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Vectors (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`."""
-        return self.norms.applied(self.scan.real(decoded(self.scan, positions)[0]), self.norms.of(positions))
+        """Vectors (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`; (m,
+        d') without norms."""
+        rows = self.scan.real(decoded(self.scan, positions)[0])
+        return rows if self.norms is None else self.norms.applied(rows, self.norms.of(positions))
 
     def ranked(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int) -> Found:
         """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation;
-        `scores` (q, c) are FAISS's."""
+        `scores` (q, c) are FAISS's of `sought`."""
         scan, asked = self.scan, self.scan.real(Q)
-        # norms that differ would multiply the rounding of a fast scan
-        if not scan.rounds_norms and not (scan.blocks and self.norms.n_bytes):
-            return best_of(self._stretched(asked, scores, positions), positions, k, scan.by_distance)
+        if self.norms is not None and not scan.rounds_norms and not (scan.blocks and self.norms.n_bytes):
+            stretched, few = self._stretched(asked, scores, positions, self.norms), min(_rounded(k), positions.shape[1])
+            scores, positions = best_of(stretched, positions, few if scan.blocks else k, scan.by_distance)
+            if not scan.blocks:
+                return scores, positions
         scores = np.empty(positions.shape, np.float32)
         step = max(1, min(_QUERIES, _AT_NORMS // max(1, positions.shape[1] * Q.shape[1])))
         for first in range(0, len(Q), step):
@@ -555,24 +426,30 @@ class Ranking:
         """`_stretches` (n, 2) of all vectors; NaN for those that were no candidates yet."""
         return np.full((self.scan.n_rows, 2), np.nan, np.float32)
 
-    def _stretched(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their norms."""
+    def _stretched(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, norms: Norms) -> np.ndarray:
+        """FAISS's scores (q, c) of rows at `positions` for what is sought for queries Q (q, d'), as of the rows at
+        their norms for Q."""
         known = self._known.take(positions, axis=0, mode="clip")
         if np.isnan(known.sum()):
             new = np.unique(np.maximum(positions[np.isnan(known[..., 0])], 0))
             for first in range(0, len(new), _CHUNK):
-                self._known[new[first : first + _CHUNK]] = self._stretches(new[first : first + _CHUNK])
+                self._known[new[first : first + _CHUNK]] = self._stretches(new[first : first + _CHUNK], norms)
             known = self._known.take(positions, axis=0, mode="clip")
-        centred = Q - self.norms.centre
-        base = np.einsum("qd,qd->q", centred, centred) if self.scan.by_distance else Q @ self.norms.centre
-        return scores + known[..., 0] * (scores - base[:, None]) + known[..., 1]
+        centred = Q - norms.centre
+        base = np.einsum("qd,qd->q", centred, centred) if self.scan.by_distance else Q @ norms.centre
+        base, times = base[:, None], self._times
+        scores = scores + known[..., 0] * (scores - times**2 * base) + known[..., 1]
+        if times == 1:
+            return scores
+        # |q - y|^2 of |times q - y|^2, with all |y| equal
+        return np.maximum(scores / times + (1 - 1 / times) * norms.levels**2 - (times - 1) * base, 0)
 
-    def _stretches(self, positions: np.ndarray) -> np.ndarray:
+    def _stretches(self, positions: np.ndarray, norms: Norms) -> np.ndarray:
         """e, and what to add to a squared distance (m, 2), of the rows at `positions` (m,)."""
         index, whole = self.scan.index, decoded(self.scan, positions)[0]
         rows = self.scan.real(whole)
-        sizes = np.linalg.norm(rows - self.norms.centre, axis=1)
-        factors, left = self.norms.stretches(sizes, self.norms.of(positions))
+        sizes = np.linalg.norm(rows - norms.centre, axis=1)
+        factors, left = norms.stretches(sizes, norms.of(positions))
         if not self.scan.by_distance:
             return np.column_stack([factors - 1, 0 * factors])
         # FAISS's distances have the column of a code's errors, of which queries have 0
@@ -587,7 +464,7 @@ def decoded_rows(scan: Scan, positions: np.ndarray) -> np.ndarray:
 
 def rows_at_norms(scan: Scan, norms: Norms, positions: np.ndarray) -> np.ndarray:
     """Vectors (m, d + 1) of an index at `positions` (m,), at their norms, with the column that queries lack."""
-    rows = scan.ranking(norms).rows(positions)
+    rows = Ranking(scan, norms, norms if scan.turn is None else norms.turned(scan.matrix)).rows(positions)
     return np.hstack([_turned_back(scan, rows[:, :-1]), rows[:, -1:]])
 
 

@@ -13,8 +13,8 @@ from nearkin._check import as_array
 from nearkin._fields import counted
 from nearkin._pairs import unordered
 from nearkin._types import ArrayLike
+from nearkin.index.code_tables import Found
 from nearkin.index.identifiers import RowIds
-from nearkin.index.searching import Found
 
 Rows: TypeAlias = ArrayLike | Sequence[ArrayLike] | None
 """Ids, or a bool mask (n,) in the order of the vectors; or one of these for each query, or a mask (q, n)."""

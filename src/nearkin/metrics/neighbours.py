@@ -26,7 +26,6 @@ from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.retrieval import as_lists, check_one_kind, is_padding, places_of
 
-ROUNDING = 1e-6  # float32 rounding error of a distance or product, in units of the squared norms
 _BLOCK = 2**24  # entries of the rows that are gathered at once
 _TIED, _FURTHER = 4096, 64  # most rows down to the end of a group of equal scores, also as a multiple of the depth
 

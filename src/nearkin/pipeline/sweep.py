@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -17,6 +16,7 @@ from scipy.special import logit
 
 from nearkin._check import check_choice, check_integer, check_queries, check_real
 from nearkin._fields import command, counted
+from nearkin._guard import cached_property
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile

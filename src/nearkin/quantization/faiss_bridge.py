@@ -15,6 +15,7 @@ from nearkin.quantization.codebooks import calming_scale
 
 MAX_BITS = 16  # of one code, FAISS's own limit
 _WIDE = 16  # least columns of a subspace for which FAISS's encoder multiplies all rows at once
+_AFAR = 100  # times their variance: squares of centroids' means from which float32 loses digits that rank
 _FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its square still fits float32
 SCANNED = 16  # centroids of a codebook that FAISS scans fast
 
@@ -61,10 +62,16 @@ def empty_index(
     metric: str,
     fast_scan: bool,
 ) -> faiss.Index:
-    """A trained, empty index: [rotation ->] PQ or IVF + PQ; `coarse_centroids` (L, d) are in the rotated space."""
+    """A trained, empty index: [rotation ->] PQ or IVF + PQ; `coarse_centroids` (L, d) are in the rotated space.
+
+    FAISS expands squares in its tables, so centroids far from 0 are about their means there, and so are queries."""
     M, K, width = codebooks.shape
-    d, bits, code = M * width, code_bits(K), METRIC_TYPES[metric]
+    d, bits, code, origin = M * width, code_bits(K), METRIC_TYPES[metric], None
     if coarse_centroids is None:
+        means = codebooks.mean(axis=1)
+        if metric == "l2" and np.square(means).sum() > _AFAR * codebooks.var(axis=1, dtype=np.float64).sum():
+            origin, codebooks = means.ravel(), codebooks - means[:, None]
+            rotation = np.eye(d, dtype=np.float32) if rotation is None else rotation
         if width == 2 and bits < 3:
             raise ValueError(
                 f"n_centroids is {K} and subspaces have 2 columns; FAISS searches such codes from 5 centroids on: give "
@@ -81,7 +88,7 @@ def empty_index(
         index.precompute_table()
     if rotation is None:
         return index
-    return behind_rotation(rotation, index)
+    return behind_rotation(rotation, index, origin)
 
 
 def with_lists(kind: type[Any], centroids: np.ndarray, metric: str, *shape: int) -> faiss.IndexIVF:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch.nn.functional import softplus
 from nearkin._check import check_choice, check_finite, check_real
 from nearkin._distributed import ALONE, Group, current
 from nearkin._fields import counted
+from nearkin._guard import cached_property
 from nearkin._pairs import MatrixLike
 from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.products import PairProducts, gathered, observed_pairs, product

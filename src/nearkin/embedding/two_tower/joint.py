@@ -12,7 +12,6 @@ is exact least squares or a descent in codes, without a step size; docs/end_to_e
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Self, cast
 
 import numpy as np
@@ -22,6 +21,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from nearkin._distributed import ALONE, Group
+from nearkin._guard import cached_property
 from nearkin._types import Record
 from nearkin.contracts import JointIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
