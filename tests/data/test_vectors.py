@@ -142,7 +142,7 @@ def test_text_goes_by_names(tmp_path: Path, subtests: pytest.Subtests) -> None:
 def test_vectors_that_the_names_do_not_tell_are_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     refused = {
         "x,y\n1,2\n": r"columns=\['x', 'y'\]",
-        "f0,f1,g0,g1\n1,2,3,4\n": "of one prefix",
+        "f0,f1,g0,g1\n1,2,3,4\n": "without a gap",
         'id,embedding\na,"[1, 2]"\n': "ast.literal_eval",
         "0,1\n1,2\n": "add_prefix",
         "1.5,2\n1,2\n": "header=False",

@@ -69,23 +69,14 @@ def digest(answer: Any) -> str:
 
 
 def _check_vectors(path: Path) -> None:
-    """Every number of the text is there; what was left out, a header or a column of ids, is not all numbers."""
-    encoding = "utf-16" if path.read_bytes()[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    lines = [line for line in path.read_text(encoding=encoding).split("\n") if line.strip()]
-    marks = ("\t", ";", "|", ",", "") if path.suffix == ".tsv" else (",", "\t", ";", "|", "")
-    mark = next(mark for mark in marks if mark in lines[0])
-    rows = list(csv.reader(lines, delimiter=mark)) if mark else [line.split() for line in lines]
-    if mark != ",":  # which may stand for the point
-        rows = [[cell.replace(",", ".") for cell in row] for row in rows]
-    found = nk.read_vectors(path)
-    header, ids = len(rows) - len(found), len(rows[-1]) - found.shape[1]
-    if header not in (0, 1) or ids not in (0, 1):
-        raise Fault(f"{found.shape} vectors of {len(rows)} rows")
-    if not np.array_equal(found, np.array([_numbers(row[ids:]) for row in rows[header:]], np.float32)):
+    """Every number below a numbered name is there; other columns are left aside."""
+    lines = [line for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
+    mark = next(mark for mark in "\t;|," if mark in lines[0])
+    names, *rows = csv.reader(lines, delimiter=mark)
+    numbers, found = np.array([_numbers(row) for row in rows], np.float32), nk.read_vectors(path)
+    taken = [place for place, name in enumerate(names) if name.strip()[-1:].isdigit()]
+    if not np.array_equal(found, numbers[:, taken]):
         raise Fault("the vectors are not those in the text")
-    left_out = rows[0] if header else [row[0] for row in rows if ids]
-    if left_out and left_out != [str(i) for i in range(len(left_out))] and not np.isnan(_numbers(left_out)).any():
-        raise Fault("numbers were left out")
 
 
 def _numbers(row: list[str]) -> list[float]:
@@ -113,6 +104,7 @@ def originals() -> list[tuple[str, bytes, Reader]]:
     ids = np.array([f"u{i}" for i in range(9)])
     pairs = {"user": ids[[0, 0, 1, 2, 3, 4]], "item": np.array([3, 4, 3, 5, 2**40, 4]), "rating": np.arange(1.0, 7)}
     rows = rng.permuted(np.tile(np.arange(9), (20, 1)), axis=1)[:, :3]
+    named = [["name", "x1", "x2"], *([f"u{n}", *row[:2]] for n, row in enumerate(X.tolist()))]
     found: list[tuple[str, bytes, Reader]] = [
         (".npy", _saved(np.save, X), nk.read_vectors),
         (".npy", _saved(np.save, np.asfortranarray(X.astype(np.float64))), nk.read_vectors),
@@ -120,8 +112,12 @@ def originals() -> list[tuple[str, bytes, Reader]]:
         (".npz", _saved(np.savez_compressed, X=np.repeat(X, 9, axis=0)), nk.read_vectors),
         (".fvecs", _vecs(X, "<f4"), nk.read_vectors),
         (".bvecs", _vecs(rng.integers(0, 255, (12, 5)), "u1"), nk.read_vectors),
-        (".csv", _text(X.tolist()), nk.read_vectors),
-        (".tsv", _text([list("abcd"), *X.tolist()], "\t"), nk.read_vectors),
+        (".csv", _text([["f0", "f1", "f2", "f3"], *X.tolist()]), nk.read_vectors),
+        (
+            ".tsv",
+            _text(named, "\t"),
+            nk.read_vectors,
+        ),
         (".parquet", _parquet({"v": X.tolist()}), nk.read_vectors),
         (".parquet", _parquet({f"x{i}": X[:, i] for i in range(4)}), nk.read_vectors),
         (".parquet", _parquet({"v": X[:1].tolist()}, use_dictionary=False, store_schema=False), nk.read_vectors),
@@ -129,12 +125,12 @@ def originals() -> list[tuple[str, bytes, Reader]]:
         (".npy", _saved(np.save, rows), nk.data.read_neighbors),
         (".npy", _saved(np.save, ids), nk.data.read_column),
         (".npz", _saved(np.savez, ids=ids), nk.data.read_column),
-        (".csv", _text([[i] for i in ids]), nk.data.read_column),
+        (".csv", _text([["id"], *([i] for i in ids)]), nk.data.read_column),
         (".parquet", _parquet({"id": ids}), nk.data.read_column),
         (".npz", _saved(np.savez_compressed, **pairs), nk.read_interactions),
         (".parquet", _parquet(pairs), nk.read_interactions),
         (".npz", _saved(np.savez, triplets=rows, objects=ids), nk.read_comparisons),
-        (".csv", _text(rows.tolist()), nk.read_comparisons),
+        (".csv", _text([["i", "j", "k"], *rows.tolist()]), nk.read_comparisons),
         (".csv", _text([["anchor", "near", "far"], *ids[rows].tolist()], ";"), nk.read_comparisons),
         (".parquet", _parquet(dict(zip("ijk", rows.T, strict=True))), nk.read_comparisons),
     ]

@@ -22,7 +22,7 @@ from nearkin.data.text import Text, TextOptions, read_text
 Batches: TypeAlias = Callable[[list[str], int], Iterator[list[pa.Array]]]
 """(names, rows) to the columns of these names, at most `rows` at a time."""
 
-_NUMBERED = re.compile(r"(.*?)(\d+)", re.DOTALL)
+_NUMBERED = re.compile(r"(.*?)(\d{1,9})", re.DOTALL)
 _NUMERIC = ("integer", "float", "bool")
 
 
@@ -48,19 +48,17 @@ def choose(kinds: dict[str, str], source: str, typed: Sequence[str] | None = Non
     lists = [name for name in kinds if kinds[name] == "list"]
     if len(lists) == 1:
         return Chosen(lists, ids)
-    groups: dict[str, list[str]] = {}
-    for name in kinds:
-        if (found := _NUMBERED.fullmatch(name)) and kinds[name] in _NUMERIC and name != ids:
-            groups.setdefault(found[1], []).append(name)
-    several = {prefix: names for prefix, names in groups.items() if len(names) > 1}
-    if lists or len(several) != 1:
-        raise _no_vectors(kinds, source, lists or [n for n in kinds if kinds[n] in _NUMERIC and n != ids])
-    return Chosen(next(iter(several.values())), ids)
+    numeric = [name for name in kinds if kinds[name] in _NUMERIC and name != ids]
+    numbered = sorted((int(found[2]), found[1], name) for name in numeric if (found := _NUMBERED.fullmatch(name)))
+    numbers, prefixes = [number for number, *_ in numbered], {prefix for _, prefix, _ in numbered}
+    if lists or len(prefixes) != 1 or numbers != [*range(numbers[0], numbers[0] + len(numbers))]:
+        raise _no_vectors(kinds, source, lists or numeric)
+    return Chosen([name for *_, name in numbered], ids)
 
 
 def _no_vectors(kinds: dict[str, str], source: str, numeric: list[str]) -> ValueError:
     """The error for columns of which the names do not tell the vectors."""
-    what = f"{source} has not one column of lists, nor numbered columns of numbers of one prefix (f0, f1, ...)"
+    what = f"{source} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
     if numeric:
         return ValueError(f"{what}: {listed(kinds)}. Type which hold the vectors: columns={numeric[:8]}")
     name = list(kinds)[-1][:40]
