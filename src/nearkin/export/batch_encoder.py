@@ -13,7 +13,7 @@ from nearkin._guard import cached_property
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer
-from nearkin.data.formats.parquet import stacked
+from nearkin.data.formats.columns import stacked
 from nearkin.index.parts import KINDS as QUANTIZERS
 from nearkin.index.parts import load_quantizer, read_norms
 from nearkin.index.searching import normalised
