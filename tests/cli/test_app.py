@@ -36,10 +36,10 @@ DIFFER = {  # option -> what may differ between commands, and why
     "--n-probe": {"type"},  # `evaluate` takes several numbers
     "--dim": {"type", "default"},  # `embed` takes comparisons too
     "--metric": {"default"},  # `nk.Bridge` is for text encoders: cosine
-    "--missing": {"type"},  # `embed` takes comparisons too
     "--minutes": {"default"},  # of `compress` 1, of `sweep`, which trains more codes, 5
     "--levels": {"default"},  # `train` makes an index without it
     "--codes": {"default"},
+    "--form": {"default"},  # `ask` makes comparisons, `embed` reads them
     "--port": {"default"},  # `ask` and `explore` may run at once
 }
 
@@ -209,7 +209,7 @@ def test_what_is_embedded_and_recommended_is_printed_in_ascii(tmp_path: Path) ->
     """The work was done, and the command ended with code 2."""
     lines = [f"käufer-{i % 8},größe-{i % 7}" for i in range(40)]
     (tmp_path / "pairs.csv").write_text("\n".join(["käufer,ware", *lines]), encoding="utf-8")
-    embed = f"embed {tmp_path}/pairs.csv --dim 2 --loss all-pairs --out {tmp_path}/emb"
+    embed = f"embed {tmp_path}/pairs.csv --left käufer --right ware --dim 2 --loss all-pairs --out {tmp_path}/emb"
     for words in (embed, f"recommend {tmp_path}/emb --all -k 2"):
         result = CliRunner(charset="ascii").invoke(app, words.split())
         assert result.exit_code == 0, result.stderr

@@ -1,6 +1,5 @@
 """`nearkin embed`: which of the two signals a table holds, and what comes out."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +19,13 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reader = rng.integers(60, size=900)
     book = reader % 6 * 8 + rng.integers(8, size=900)
     rows = "\n".join(f"r{a},b{b}" for a, b in zip(reader, book, strict=True))
-    (folder / "pairs.csv").write_text(f"reader,book\n{rows}\n")
+    (folder / "pairs.csv").write_text(f"user,book\n{rows}\n")
     (folder / "renamed.csv").write_text(f"who,what\n{rows}\n")
     points, asked = rng.normal(size=(30, 2)), rng.permuted(np.tile(np.arange(30), (900, 1)), axis=1)[:, :3]
     distance = ((points[asked[:, :1]] - points[asked[:, 1:]]) ** 2).sum(-1)
     turned = distance[:, 0] > distance[:, 1]
     asked[turned] = asked[turned][:, [0, 2, 1]]
-    (folder / "answers.csv").write_text("\n".join(",".join(map(str, row)) for row in asked))
+    (folder / "answers.csv").write_text("\n".join(["anchor,near,far", *(",".join(map(str, row)) for row in asked)]))
     return folder
 
 
@@ -45,7 +44,7 @@ def test_a_loss_without_a_penalty_is_fitted_a_second_time(
 @pytest.mark.parametrize(
     ("table", "options"),
     [
-        ("pairs.csv", ("--left", "reader", "--right", "book")),
+        ("pairs.csv", ()),
         ("renamed.csv", ("--left", "who", "--right", "what")),
     ],
 )
@@ -65,23 +64,6 @@ def test_comparisons_give_a_map(tables: Path, tmp_path: Path) -> None:
     assert "held out error" in result.stdout
     assert (tmp_path / "map" / "map.png").is_file()
     assert nk.OrdinalEmbedding.load(tmp_path / "map").embedding_.shape == (30, 2)
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_raters_are_weighed_when_asked(tables: Path, tmp_path: Path) -> None:
-    """Of three raters one tosses a coin."""
-    rng, lines = np.random.default_rng(0), ["anchor,near,far,rater"]
-    for row, text in enumerate((tables / "answers.csv").read_text().split()[:600]):
-        i, j, k = text.split(",")
-        near, far = (k, j) if row % 3 == 2 and rng.random() < 0.5 else (j, k)
-        lines.append(f"{i},{near},{far},{('anna', 'ben', 'coin')[row % 3]}")
-    path = tmp_path / "rated.csv"
-    path.write_text("\n".join(lines))
-    result = run("embed", path, "--raters", "estimated", "--out", tmp_path / "map")
-    assert "weight of each answer" in result.stdout
-    weights = json.loads((tmp_path / "map/config.json").read_text())["record"]["rater_reliability"]
-    assert weights["coin"] < 0.5 * min(weights["anna"], weights["ben"])
-    refused("raters is 'weighed'", "embed", path, "--raters", "weighed", "--out", tmp_path / "map")
 
 
 @each(
@@ -113,16 +95,14 @@ def test_bad_options_are_named_before_the_table_is_read(
 @each(
     ("table", "options", "match"),
     [
-        ("named.csv", ("--split", "time"), "no column with a usual name of left"),
+        ("answers.csv", ("--split", "time"), "no column with a usual name of left"),
         ("pairs.csv", ("--loss", "ste"), "do not tell how to read a row"),
-        ("three.csv", (), "type left=..., one of what ever, who, how"),
+        ("three.csv", (), "type --left ..., one of what ever, who, how"),
     ],
 )
 def test_options_of_the_other_kind_are_refused_with_what_to_type(
     tables: Path, tmp_path: Path, table: str, options: tuple[str, ...], match: str
 ) -> None:
-    rows = (tables / "answers.csv").read_text()
-    (tables / "named.csv").write_text(f"anchor,near,far\n{rows}")
     (tables / "three.csv").write_text("what ever,who,how\nx,y,z\nu,y,w\n")
     refused(match, "embed", tables / table, "--out", tmp_path / "emb", *options)
 
@@ -137,6 +117,8 @@ def test_a_table_is_read_as_told_and_the_reading_is_printed(tmp_path: Path) -> N
     result = run("embed", path, "--out", tmp_path / "map", "--overwrite")
     assert result.exit_code == 0, result.output
     assert f"c{rows[0][0]} is nearer to c{rows[0][1]} than to c{rows[0][2]}" in " ".join(result.stdout.split())
-    path.write_text("c|p|q|r\n" + "".join(f"c{i}|c{j}|c{k}|{n % 2}\n" for n, (i, j, k) in enumerate(rows)))
-    options = ("--form", "triplet", "--columns", "c,p,q", "--response", "r=1", "--delimiter", "bar")
+    path.write_text(
+        "a::b::c::choice\n" + "".join(f"c{i}::c{j}::c{k}::{1 + n % 3}\n" for n, (i, j, k) in enumerate(rows))
+    )
+    options = ("--form", "odd-one-out", "--delimiter", "::")
     assert run("embed", path, "--overwrite", "--out", tmp_path / "map", *options).exit_code == 0

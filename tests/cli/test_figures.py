@@ -77,7 +77,8 @@ def test_a_recall_says_of_which_queries_it_is(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained_on: str
 ) -> None:
     """Vectors that the codes were trained on have a higher recall than others, and queries of another kind a third one;
-    `evaluate` and the report say it in the same words."""
+    `evaluate` and the report say it in the same words. A terminal folds long names of files, and cut them."""
+    monkeypatch.setenv("COLUMNS", "80")
     if trained_on == "some":
         monkeypatch.setattr(nk.pipeline.compress, "TRAIN_ROWS", 64)
     base, idx, queries = f"{files}/data.npz:base", tmp_path / "idx", f"{files}/data.npz:query"

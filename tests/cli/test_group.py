@@ -132,7 +132,7 @@ def test_messages_of_the_library_speak_of_options(files: Path, tmp_path: Path) -
 def test_any_command_reads_text_as_told(tmp_path: Path) -> None:
     """`compress X.csv` named --delimiter in its error, and had no such option."""
     rows = [f"Zoë{row}::{row}.5::{row % 7}" for row in range(40)]
-    (tmp_path / "X.csv").write_text("\n".join(["name::a::b", *rows]), encoding="cp1252")
+    (tmp_path / "X.csv").write_text("\n".join(["id::f0::f1", *rows]), encoding="cp1252")
     words = ("compress", tmp_path / "X.csv", "--method", "int8", "--out", tmp_path / "idx")
     assert "--encoding cp1252" in run(*words).stderr
     made = run(*words, "--delimiter", "::", "--encoding", "cp1252", "--header", "--json")

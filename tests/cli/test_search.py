@@ -90,7 +90,7 @@ def test_n_probe_looks_into_more_cells(files: Path, compressed: Callable[..., Pa
 
 def test_an_index_of_fewer_rows_than_are_shown(tmp_path: Path) -> None:
     """One row: the table of five places ended in "unexpected IndexError"."""
-    (tmp_path / "one.csv").write_text("1,2,3\n")
+    (tmp_path / "one.csv").write_text("f0,f1,f2\n1,2,3\n")
     made = run("compress", tmp_path / "one.csv", "--method", "int8", "--out", tmp_path / "idx")
     assert "1 row of 3 numbers" in made.stdout
     shown = run("search", tmp_path / "idx", tmp_path / "one.csv")

@@ -18,7 +18,7 @@ def answers(tmp_path):
     names = np.array([f"object {n}" for n in range(15)])[rows]
     lines = [",".join(row) for row in names] + ["object 1,object 1,object 2"]
     path = tmp_path / "answers.csv"
-    path.write_text("\n".join(lines), encoding="utf-8")
+    path.write_text("\n".join(["anchor,near,far", *lines]), encoding="utf-8")
     return path
 
 
@@ -46,7 +46,7 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
     assert [line.split(",") for line in questions[1:]] == record["next_queries"]
     assert len(questions) == 21
     points = nk.data.read_table(out / "coordinates.csv")
-    assert points.columns["object"].ids().tolist() == nk.OrdinalEmbedding.load(out).objects_.tolist()
+    assert points.columns["object"].text() == nk.OrdinalEmbedding.load(out).objects_.tolist()
     assert len({total for _, total in steps}) == 1
     assert [step for step, _ in steps] == sorted(step for step, _ in steps)
     model = nk.OrdinalEmbedding.load(out)
@@ -62,6 +62,23 @@ def test_the_dimension_is_chosen(answers, tmp_path):
     assert chosen["dim"] == 2
     assert any(note.startswith("dimension 2 is the smallest") for note in chosen["notes"])
     assert nk.OrdinalEmbedding.load(tmp_path / "a").dimension_curve_["dimension"][:2] == [1, 2]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_raters_are_weighed_when_asked(answers, tmp_path):
+    """Of three raters one tosses a coin."""
+    rng, lines = np.random.default_rng(0), ["anchor,near,far,rater"]
+    for row, text in enumerate(answers.read_text(encoding="utf-8").splitlines()[1:601]):
+        i, j, k = text.split(",")
+        near, far = (k, j) if row % 3 == 2 and rng.random() < 0.5 else (j, k)
+        lines.append(f"{i},{near},{far},{('anna', 'ben', 'coin')[row % 3]}")
+    path = tmp_path / "rated.csv"
+    path.write_text("\n".join(lines))
+    embed_comparisons(path, out=tmp_path / "map", raters="estimated")
+    weights = json.loads((tmp_path / "map/config.json").read_text())["record"]["rater_reliability"]
+    assert weights["coin"] < 0.5 * min(weights["anna"], weights["ben"])
+    with pytest.raises(ValueError, match="raters is 'weighed'"):
+        embed_comparisons(path, out=tmp_path / "other", raters="weighed")
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -16,7 +16,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("pages")
     points = np.random.default_rng(0).normal(size=(8, 2))
     answers = nk.data.comparisons_from_vectors(points, 150, random_state=0).indices
-    np.savetxt(folder / "a.csv", answers[:, [0, 1, 3]] if answers.shape[1] == 4 else answers, fmt="%d", delimiter=",")
+    np.savetxt(
+        folder / "a.csv",
+        answers[:, [0, 1, 3]] if answers.shape[1] == 4 else answers,
+        fmt="%d",
+        delimiter=",",
+        header="anchor,near,far",
+        comments="",
+    )
     with pytest.MonkeyPatch.context() as patch:  # few fits
         patch.setattr(nk.OrdinalEmbedding.bootstrap, "__defaults__", (8,))
         patch.setattr("nearkin.pipeline.embed_comparisons.SHARES", (0.5,))

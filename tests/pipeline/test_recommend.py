@@ -51,7 +51,7 @@ def test_blocks_change_nothing(folders: Path, tmp_path: Path, monkeypatch: pytes
     assert (tmp_path / "parts.csv").read_text() == (tmp_path / "whole.csv").read_text()
     table = nk.data.read_table(tmp_path / "parts.parquet")
     first = (tmp_path / "whole.csv").read_text().splitlines()[1].split(",")
-    assert [str(table.columns[name].values[0]) for name in ("reader", "rank", "book")] == first[:3]
+    assert [str(table.columns[name].cells[0]) for name in ("reader", "rank", "book")] == first[:3]
     with np.load(tmp_path / "parts.npz") as arrays:
         assert arrays["ids"].shape == (60, 10)
         assert arrays["queries"][0] == first[0]

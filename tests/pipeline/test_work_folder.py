@@ -150,7 +150,7 @@ def test_a_checkpoint_of_other_data_under_the_same_name_is_refused(tmp_path: Pat
 
 def _write(path: Path, X: np.ndarray) -> None:
     if path.suffix == ".csv":
-        np.savetxt(path, X, delimiter=",", fmt="%.3f")
+        np.savetxt(path, X, delimiter=",", fmt="%.3f", header="f0,f1,f2,f3", comments="")
     elif path.suffix == ".parquet":
         pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         parquet.write_table(pa.table({"v": X.tolist()}), path)

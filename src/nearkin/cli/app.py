@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import nearkin
 from nearkin._distributed import PeerError, current, join_processes, leave
-from nearkin._fields import shortened
+from nearkin._fields import quoted, shortened
 from nearkin._guard import interrupts_in_finalizers
 from nearkin.cli.change import add, check, refresh, remove, update, watch
 from nearkin.cli.compress import compress, encode
@@ -21,7 +21,7 @@ from nearkin.cli.doctor import doctor
 from nearkin.cli.embed import embed, train
 from nearkin.cli.evaluate import evaluate, sweep
 from nearkin.cli.export import bridge, export, ids, rotate
-from nearkin.cli.options import ARGUMENTS, described
+from nearkin.cli.options import ARGUMENTS, described, limit_threads
 from nearkin.cli.pages import ask, demo, explore, report
 from nearkin.cli.screen import LOG, Log, log_line, open_streams, printable
 from nearkin.cli.search import recommend, search, similar
@@ -39,11 +39,11 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {  # of the list of command
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
 BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 _REFUSED = re.compile(r"Input should be ([^,\n]+).* \[type=\w+, input_value='(.*)', input_type")  # pydantic's
-_TEXT = ("--delimiter", "--encoding")
-_EVERYWHERE = ("--quiet", "--verbose", "--log", *_TEXT, "--header", "--no-header")
-_OPTIONS = {  # of parameters in messages
-    "n_bytes": "--bytes", "n_lists": "--lists", "n_centroids": "--centroids",
-    "keep_vectors": "--keep-vectors",
+_VALUED = ("--log", "--threads", "--delimiter", "--encoding")
+_EVERYWHERE = ("--quiet", "--verbose", *_VALUED, "--header", "--no-header")
+_OPTIONS = {  # of parameters in messages of any command
+    "n_bytes": "--bytes", "n_lists": "--lists", "n_centroids": "--centroids", "keep_vectors": "--keep-vectors",
+    "levels": "--levels", "codes": "--codes",
 }  # fmt: skip
 
 
@@ -63,7 +63,7 @@ class CommandGroup(TyperGroup):
         open_streams()
         given = list(sys.argv[1:] if args is None else args)
         given, words = (given[: (end := given.index("--"))], given[end:]) if "--" in given else (given, [])
-        for at in [at for at, word in enumerate(given[:-1]) if word in ("--log", *_TEXT)][::-1]:
+        for at in [at for at, word in enumerate(given[:-1]) if word in _VALUED][::-1]:
             given[at : at + 2] = [f"{given[at]}={given[at + 1]}"]
         given = [f"{word}=auto" if word == "--keep-vectors" else word for word in given]  # its value is optional
         # options of any command come first; words behind -- are no options
@@ -81,13 +81,18 @@ class CommandGroup(TyperGroup):
         except Exception as error:
             if os.environ.get("NEARKIN_DEBUG"):
                 raise
-            code, line = BAD_INPUT, _explained(_cause(error))
+            code, line = BAD_INPUT, _explained(_cause(error), self._own_options())
         with suppress(OSError):  # nobody reads stderr
             typer.echo(line, err=True, nl=bool(line))
         code = code if isinstance(code, int) else 0
         if together:
             leave(code)
         sys.exit(code)
+
+    def _own_options(self) -> dict[str, str]:
+        """The options of the command that runs, by their parameters."""
+        params = [one for group in (self, self.commands.get(LOG.command.split()[-1])) if group for one in group.params]
+        return {str(one.name): one.opts[0] for one in params if one.param_type_name == "option"}
 
 
 class _Command(TyperCommand):
@@ -124,7 +129,7 @@ def _cause(error: Exception) -> BaseException:
     return error
 
 
-def _explained(error: BaseException) -> str:
+def _explained(error: BaseException, options: dict[str, str]) -> str:
     """The line for an error."""
     usage = getattr(error, "format_message", None)  # of the parser's own errors, from whichever package
     if getattr(error, "repeated", False):  # rank 0 prints it
@@ -137,7 +142,7 @@ def _explained(error: BaseException) -> str:
             text = text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
         text += f" (see {ctx.command_path} --help)" if ctx is not None else ""
     elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
-        text = _one_line(as_options(str(error)) or type(error).__name__)
+        text = _one_line(as_options(str(error), options) or type(error).__name__)
     else:
         frames = traceback.extract_tb(error.__traceback__)
         place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
@@ -148,22 +153,24 @@ def _explained(error: BaseException) -> str:
     return log_line(shortened(text)) if LOG.as_json else f"nearkin: {shortened(text)}"
 
 
-def as_options(text: str) -> str:
+def as_options(text: str, options: dict[str, str] | None = None) -> str:
     """A message of the library with options of the command line in place of parameters of its classes.
 
     >>> as_options("n_bits is 32; type n_bits=11 or use RandomHyperplanes")
     '--bytes is 4; type --bytes 1 or use --method lsh'
     >>> as_options("9 vectors have 2^3 = 8 ids; type levels=4")
     '9 vectors have 2^3 = 8 ids; type --levels 4'
+    >>> as_options("2 tabs; type delimiter='tab', or header=False", {"delimiter": "--delimiter"})
+    '2 tabs; type --delimiter tab, or --no-header'
     """
     text = re.sub(r"\bn_bits(=| is )(\d+)", lambda found: f"n_bytes{found[1]}{max(1, int(found[2]) // 8)}", text)
     text = text.replace("RandomHyperplanes", "--method lsh").replace("overwrite=True", "--overwrite")
-    text = text.replace("keep_vectors=True", "--keep-vectors")
-    text = re.sub(r"\b(levels|codes)=(?=\d)", r"--\1 ", text)
+    text = text.replace("keep_vectors=True", "--keep-vectors").replace("header=False", "--no-header")
     for parameter, option in _OPTIONS.items():
-        text = re.sub(rf"\b{parameter}=(?=\d)", f"{option} ", text)
         text = re.sub(rf"\b{parameter}(?= is |$)", option, text)
-    return text
+    names = _OPTIONS | (options or {})
+    values = rf"\b({'|'.join(names)})=(?:'([^']*)'|(\d[\w.]*|\.\.\.))"
+    return re.sub(values, lambda found: f"{names[found[1]]} {quoted(found[2] or found[3])}", text)
 
 
 def _one_line(text: str) -> str:
@@ -188,6 +195,15 @@ def root(
     ] = False,
     log: Annotated[
         str | None, typer.Option("--log", metavar="json", help="Any command: lines on stderr as JSON objects.")
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="INT",
+            callback=limit_threads,
+            help="Any command: threads to use. At least 1.  [default: all cores]",
+        ),
     ] = None,
     header: Annotated[
         bool,
@@ -234,9 +250,8 @@ def root(
     if log not in (None, "json"):
         raise ValueError(f"--log is {log!r}; it must be json")
     if (header, delimiter, encoding) != (True, None, None):
-        text = {"header": header, "delimiter": delimiter, "encoding": encoding or "utf-8"}
-        ctx.with_resource(nearkin.data.text_options(**text))
-    vars(LOG).update(vars(Log(quiet, verbose, f"nearkin {ctx.invoked_subcommand}", log is not None)))
+        ctx.with_resource(nearkin.data.text_options(header=header, delimiter=delimiter, encoding=encoding))
+    vars(LOG).update(vars(Log(quiet, verbose, f"nearkin {ctx.invoked_subcommand}", log is not None, threads)))
     if current().size > 1 and ctx.invoked_subcommand not in TOGETHER:
         raise ValueError(f"{ctx.invoked_subcommand} runs in one process; start it without torchrun")
     if ctx.invoked_subcommand is None:

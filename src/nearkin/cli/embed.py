@@ -20,18 +20,13 @@ def embed(
     out: OutFolder,
     left: Column = None,
     right: Column = None,
-    weight: Column = None,
     timestamp: Column = None,
     min_weight: MinWeight = None,
     split: Split = None,
-    left_features: File = None,
     right_features: File = None,
     start: Annotated[str | None, typer.Option(metavar="DIR")] = None,
     form: Annotated[str | None, typer.Option(metavar="NAME")] = None,
-    columns: Annotated[str | None, typer.Option(metavar="COLUMN,...")] = None,
-    response: Annotated[str | None, typer.Option(metavar="COLUMN[=VALUE]")] = None,
     scale: Annotated[str | None, typer.Option(metavar="FAR:NEAR")] = None,
-    raters: Annotated[str | None, typer.Option(metavar="HOW")] = None,
     missing: Missing = None,
     dim: Annotated[str | None, typer.Option(metavar="INT|auto")] = None,
     loss: str | None = None,
@@ -44,6 +39,8 @@ def embed(
     objects. A share of the signals is held out first, to measure how good the vectors are.
 
     The names of columns, or an option for one of both, decide which the table holds: docs/reading.md has the names.
+    Other names of weights, objects and answers, features of the left side, and weights of raters are arguments in
+    Python.
 
     Examples:
 
@@ -56,25 +53,19 @@ def embed(
 
     - signals: A table, .csv, .tsv, .jsonl, .parquet, .feather or .npz: pairs (user, item[, weight][, timestamp]), or
       comparisons (i, j, k): i is more like j than like k.
-    - left_features: Pairs: a table of features with a column of ids (id, user, ...).
-    - right_features: Pairs: the same for the right side (id, item, ...); its ids may lack pairs.
-    - form: Comparisons with an answer: triplet (the nearer of two), odd-one-out, ranking, rated.
-    - columns: Comparisons: the columns of objects, in the order of the form: anchor,near,far.
-    - response: Comparisons: the column of answers or ratings; COLUMN=VALUE names the value that chooses the first.
+    - right_features: Pairs: a table of features of the right side with a column of ids (id, item, ...); its ids may
+      lack pairs.
+    - form: triplet, odd-one-out, ranking or rated: the form of comparisons with an answer (triplet: the nearer of two).
     - scale: Comparisons, rated: the rating that means farthest, and the one that means nearest: 1:7 or 7:1.
     + dim: Dimensions of the vectors; auto, for comparisons, chooses by cross-validation. [default: 64 for pairs, 2
       for comparisons]
     - loss: The loss: for pairs auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax; for comparisons
       ste, t-ste, gnmds, ckl, soe. [default: auto, ste]
     - start: Pairs: train this folder's model further with SIGNALS as new pairs, also into the same folder.
-    - raters: Comparisons: all equal; estimated: weigh each rater's answers by their reliability; turn (round) or drop
-      the answers of raters who answer the opposite of the others. [default: equal]
     """
     given: Record = {
-        "left": left, "right": right, "weight": weight, "timestamp": timestamp, "min_weight": min_weight,
-        "split": split, "left_features": left_features, "right_features": right_features, "start": start,
-        "form": form, "columns": None if columns is None else columns.split(","), "response": response,
-        "scale": _scale(scale), "missing": missing, "raters": raters,
+        "left": left, "right": right, "timestamp": timestamp, "min_weight": min_weight, "split": split,
+        "right_features": right_features, "start": start, "form": form, "scale": _scale(scale), "missing": missing,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
     size, kind = _size(dim), _kind_of(signals, given, loss)
@@ -103,11 +94,8 @@ def _scale(text: str | None) -> tuple[float, float] | None:
 
 
 _OWN = {
-    "pairs": (
-        *("left", "right", "weight", "timestamp", "min_weight", "split", "left_features", "right_features"),
-        "start",
-    ),
-    "comparisons": ("form", "columns", "response", "scale", "raters"),
+    "pairs": ("left", "right", "timestamp", "min_weight", "split", "right_features", "start"),
+    "comparisons": ("form", "scale"),
 }
 
 
@@ -151,21 +139,16 @@ def _pairs_for_people(record: Record) -> tuple[Record, list[Table | str]]:
 
 
 def _comparisons_for_people(record: Record) -> tuple[Record, list[Table | str]]:
-    """Facts, and the raters of most and least weight."""
+    """Facts, and the error by dimension where it was chosen."""
     shown = {name: value for name, value in record.items() if not isinstance(value, dict | list) and value is not None}
     shown.pop("understood", None)
     tables: list[Table | str] = []
-    curve, weights = record.get("dimension_curve"), record.get("rater_reliability")
+    curve = record.get("dimension_curve")
     if curve is not None:
         columns = ["dimension", "error", "standard_error"]
         rows = list(zip(*(curve[name] for name in columns), strict=True))
         chance = f"coin flips have {curve['chance']:.3f} or more 19 times of 20"
         tables.append(table(f"Error of cross-validation; {chance}", columns, rows))
-    if weights is not None:
-        ordered = sorted(weights.items(), key=lambda item: -item[1])
-        rows = ordered if len(ordered) <= 20 else [*ordered[:10], *ordered[-10:]]
-        title = "Raters" + ("" if rows == ordered else f" (10 highest and lowest of {len(ordered)})")
-        tables.append(table(title, ["rater", "weight of each answer"], rows))
     return shown, tables
 
 

@@ -12,7 +12,7 @@ import typer
 from typer.models import OptionInfo, ParameterInfo
 
 from nearkin import pipeline
-from nearkin.cli.screen import Screen
+from nearkin.cli.screen import LOG, Screen
 
 
 def limit_threads(threads: int | None) -> int | None:
@@ -28,7 +28,6 @@ def limit_threads(threads: int | None) -> int | None:
 
 Json = Annotated[bool, typer.Option("--json")]
 Seed = Annotated[int, typer.Option(min=0)]
-Threads = Annotated[int | None, typer.Option(min=1, callback=limit_threads)]
 File = Annotated[str | None, typer.Option(metavar="FILE")]
 OutFolder = Annotated[str, typer.Option("--out", "-o", metavar="DIR", help="Folder to write.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite")]
@@ -56,7 +55,6 @@ HELP = f"""
 - overwrite: Replace what is at --out: a file, or a folder that nearkin wrote and that holds nothing else.
 + as_json: Print one JSON record on stdout and nothing else there.
 - seed: Seed of everything random: the same seed gives the same result.
-- threads: Threads to use. [default: all cores]
 - index: The folder that `nearkin compress --out` wrote.
 + folder: The folder that `nearkin embed --out` or `nearkin train --out` wrote.
 + vectors: The vectors: {_FORMATS}. They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a
@@ -77,7 +75,7 @@ HELP = f"""
 - min_weight: Pairs: leave out rows of smaller weight.
 - split: Pairs: the rule of held-out pairs: random, time (the latest), leave-last-out, none, or a column of 0 (train), 1
   (validation), 2 (test). [default: random]
-- missing: Rows without an id, a weight or an answer: raise an error, or drop and count them.
+- missing: What to do with pairs or answers that lack a cell: raise an error, or drop and count them.
 - unknown: Ids that the folder lacks: an error, or left out and counted.
 - query_ids: One id a query, for the results or --qrels. [default: the ids that the queries have, else row numbers]
 - with_seen: Pairs of the training table may be results too.
@@ -100,7 +98,7 @@ _READ = ("FILE", "VECTORS", "QUERIES", "SIGNALS", "PAIRS")  # metavars of files 
 
 
 def described(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer takes it: with --threads and --json, help of its options, and a check of its files.
+    """The command as typer takes it: with --json, help of its options, and a check of its files.
 
     Its first argument is their `Screen`. Help is a line "- name: help" below "Options:" in its docstring or in `HELP`,
     "+ name: help" for an option that is in the first panel of help, as the required ones are; others are "Advanced".
@@ -111,7 +109,7 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
     infos: dict[str, ParameterInfo] = {}
 
     @wraps(command)
-    def run(threads: int | None, as_json: bool, **given: Any) -> None:
+    def run(as_json: bool, **given: Any) -> None:
         inputs = {name: value if isinstance(value, list) else [value] for name, value in given.items() if name != "out"}
         for name, words in inputs.items():
             for word in words if infos[name].metavar in _READ else ():
@@ -121,13 +119,12 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
             names = [word for words in inputs.values() for word in words if isinstance(word, str)]
             if "overwrite" in given:  # else the command resumes what is there
                 pipeline.outputs.check_target(given["out"], given["overwrite"], names, folder=False)
-        command(Screen(as_json, threads), **given)
+        command(Screen(as_json, LOG.threads), **given)
 
     panels: dict[str, list[inspect.Parameter]] = {"Common": [], "Advanced": []}
     given = dict(inspect.signature(command).parameters)
     del given["screen"]
-    for name, default, kind in (("threads", None, Threads), ("as_json", False, Json)):
-        given[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    given["as_json"] = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Json)
     for name, one in given.items():
         kind, info = one.annotation, typer.Option()
         if hasattr(kind, "__metadata__"):

@@ -35,12 +35,13 @@ _QUICK = 2.0  # seconds; shorter steps have no line in the log, except with --ve
 
 @dataclass
 class Log:
-    """Settings and state of progress output, set once from --quiet, --verbose and --log."""
+    """Settings and state of progress output, set once from --quiet, --verbose, --log and --threads."""
 
     quiet: bool = False
     verbose: bool = False
     command: str = "nearkin"
     as_json: bool = False
+    threads: int | None = None
     began: float | None = None  # when the first step of a run without a terminal began
     written: bool = False  # whether a line was written
     steps: int = 0  # number of steps whose seconds were printed
@@ -207,6 +208,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
 def pairs(title: str, values: Fields) -> Table:
     """A two-column table of names and values."""
     made = _titled(title, show_header=False, box=box.SIMPLE, min_width=min(len(title), 78))
+    made.add_column()
+    made.add_column(overflow="fold")  # else a long name of a file is cut
     for name, value in values.items():
         made.add_row(f"[dim]{_literal(name.replace('_', ' '))}", _literal(show(value)))
     return made

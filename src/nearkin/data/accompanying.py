@@ -1,6 +1,6 @@
 """Files that accompany vectors and pairs: neighbour lists (ground truth), qrels, labels, ids, and features."""
 
-from typing import Any, Unpack, cast
+from typing import Unpack, cast
 
 import numpy as np
 import pyarrow as pa
@@ -151,8 +151,8 @@ def read_column(
         values = _whole_or_text(array, str(where))
     else:
         lines = where.suffix == ".txt" and where.key is None and text_of(text).delimiter is None
-        words = {**text, "header": False, "delimiter": "\x1f"} if lines else text
-        columns = list(read_table(path, **cast(Any, words)).columns.values())
+        words: TextWords = {**text, "header": False, "delimiter": "\x1f"} if lines else text
+        columns = list(read_table(path, **words).columns.values())
         if several and len(columns) > 1 and where.key is not None:
             return check_labels(np.stack([column.numbers() for column in columns], axis=1), str(where), len(columns[0]))
         if len(columns) > 1:
@@ -246,7 +246,9 @@ def described_features(
         raise ValueError(f"{table.name} has no column but {named.name!r}; it must hold at least one feature")
     kinds = "; ".join(f"{kind} {', '.join(columns)}" for kind, columns in words.items() if columns)
     dense = all(isinstance(block, np.ndarray) for block in blocks)
-    stacked = np.hstack(cast(Any, blocks)) if dense else sp.csr_matrix(sp.hstack(blocks), dtype=np.float32)
+    stacked = (
+        np.hstack(cast("list[np.ndarray]", blocks)) if dense else sp.csr_matrix(sp.hstack(blocks), dtype=np.float32)
+    )
     return ids, stacked, names, f"features of {table.name}, ids in {named.name}: {kinds}"
 
 
@@ -278,7 +280,7 @@ def with_features(
     if missing == "raise" or gone.all():
         raise ValueError(
             f"{lacks}, the first is {ids[gone][0].item()!r} ({gone.sum():,} of {len(gone):,} rows); add a row for "
-            "each, or type missing='drop' (--missing drop) to leave their pairs out"
+            "each, or type missing='drop' to leave their pairs out"
         )
     kept = {role: values.take(~gone) for role, values in columns.items()}
     return kept, [f"{counted(int(gone.sum()), 'row')} left out: {lacks}"]

@@ -13,7 +13,6 @@ from nearkin.data.accompanying import described_features, with_features
 from nearkin.data.column import Column
 from nearkin.data.files import brief
 from nearkin.data.tables import Table, complete, read_table
-from nearkin.data.text import text_words
 from nearkin.records import Interactions, Reading
 
 
@@ -80,7 +79,7 @@ def read_interactions(
     check_choice(missing, "missing", ("raise", "drop"))
     if min_weight is not None:
         check_real(min_weight, "min_weight")
-    table = read_table(path, **text_words(header, delimiter, encoding))
+    table = read_table(path, header=header, delimiter=delimiter, encoding=encoding)
     asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
     columns, notes = _roles(table, asked), list[str]()
     if missing == "drop":

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date, time
 from itertools import zip_longest
-from typing import Any, Unpack
+from typing import TypedDict, Unpack
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -23,6 +23,16 @@ from nearkin.data.formats.parquet import read_frame
 from nearkin.data.names import NAMES, listed, plain
 from nearkin.data.text import TextWords, read_text, text_of
 from nearkin.records import Reading
+
+
+class About(TypedDict):
+    """Fields of `Reading` that its reader knows."""
+
+    kind: str
+    form: str | None
+    rows: int
+    distinct: dict[str, int]
+    first: str
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,7 @@ class Table:
         """The rows (mask) of a table."""
         return replace(self, columns={name: column.take(keep) for name, column in self.columns.items()})
 
-    def reading(self, columns: dict[str, Column], notes: Iterable[str] = (), **more: Any) -> Reading:
+    def reading(self, columns: dict[str, Column], notes: Iterable[str], **more: Unpack[About]) -> Reading:
         """How the table was read: columns by role; all others are left aside."""
         roles = {role: column.name for role, column in columns.items()}
         aside = [name for name in self.columns if name not in roles.values()]

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
-from typing import Any, TypedDict, Unpack, cast
+from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
 
 import pyarrow as pa
 from pyarrow import csv as arrow
 
+from nearkin._fields import Record
 from nearkin.data.files import Locator
 
 MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -19,17 +20,11 @@ _LONGEST = 2**26  # bytes of a line
 
 
 class TextWords(TypedDict, total=False):
-    """`TextOptions` as arguments."""
+    """`TextOptions` as arguments; None is the same as none."""
 
-    header: bool
+    header: bool | None
     delimiter: str | None
-    encoding: str
-
-
-def text_words(header: bool | None, delimiter: str | None, encoding: str | None) -> TextWords:
-    """The options of text that are not None."""
-    given: Any = {"header": header, "delimiter": delimiter, "encoding": encoding}
-    return cast(TextWords, {name: value for name, value in given.items() if value is not None})
+    encoding: str | None
 
 
 @dataclass(frozen=True)
@@ -65,9 +60,8 @@ _SHARED = ContextVar("_SHARED", default=_PLAIN)
 
 def text_of(options: TextWords) -> TextOptions:
     """Options as a call has them, else those of `text_options`."""
-    shared = {field.name: getattr(_SHARED.get(), field.name) for field in fields(TextOptions)}
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    return TextOptions(**shared | given)
+    typed: Record = {name: value for name, value in options.items() if value is not None}
+    return replace(_SHARED.get(), **typed)
 
 
 @contextmanager
@@ -103,8 +97,8 @@ class Text:
     header: bool
     line: int
 
-    def options(self, types: dict[str, pa.DataType]) -> dict[str, Any]:
-        """pyarrow's options that read these columns as these types."""
+    def read(self, types: dict[str, pa.DataType]) -> pa.Table:
+        """These columns as these types; pyarrow's errors."""
         read = arrow.ReadOptions(
             use_threads=False,  # its errors then name rows
             block_size=min(_LONGEST, max(len(self.data), 1)),
@@ -115,12 +109,13 @@ class Text:
         quote = False if self.mark in (" ", _STAND_IN) else '"'  # GloVe has a word that is a quote
         parse = arrow.ParseOptions(delimiter=self.mark, quote_char=quote, newlines_in_values=bool(quote))
         cells = arrow.ConvertOptions(column_types=types, include_columns=[*types], strings_can_be_null=False)
-        return {"read_options": read, "parse_options": parse, "convert_options": cells}
+        data = pa.BufferReader(self.data)
+        return arrow.read_csv(data, read_options=read, parse_options=parse, convert_options=cells)
 
     def table(self) -> pa.Table:
         """All columns as text; ValueError that names the line of another width."""
         try:
-            found = arrow.read_csv(pa.BufferReader(self.data), **self.options(dict.fromkeys(self.names, pa.string())))
+            found = self.read(dict.fromkeys(self.names, pa.string()))
         except pa.ArrowInvalid as error:
             raise self.fault(error) from None
         self._closed(found)

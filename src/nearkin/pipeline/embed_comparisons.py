@@ -132,9 +132,9 @@ def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tup
         answers = answers.take(~theirs)
     elif how == "turn":
         if answers.events is not None:
-            raise ValueError("--raters turn is for answers between two; for these answers type --raters drop")
+            raise ValueError("raters is 'turn', for answers between two; for these answers type raters='drop'")
         answers = turn(answers, ~theirs)
-    kept = "kept, but not in the held-out error; type --raters turn or --raters drop"
+    kept = "kept, but not in the held-out error; raters='turn' or raters='drop' in Python corrects this"
     done = {"keep": kept, "turn": "turned round", "drop": "left out"}[how]
     return answers, [
         f"{rater} answers the opposite of the others ({share:.0%} agreement, {1 - share:.0%} expected if reversed): "

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -319,7 +319,7 @@ def side_names_of(pairs: Interactions) -> SideNames:
     return SideNames(**{side: name for side in SIDES if not (name := roles.get(side, side)).isdigit()})
 
 
-def read_as(path: StrPath, start: StrPath | None, columns: dict[str, Any]) -> tuple[Interactions, SideNames, Record]:
+def read_as(path: StrPath, start: StrPath | None, columns: Record) -> tuple[Interactions, SideNames, Record]:
     """The pairs of a table, read in the columns that the folder `start` was made of where it has them. Also the names
     of both sides in that folder, and the options timestamp and min_weight for tables of this form."""
     names = SideNames() if start is None else side_names(start)
@@ -330,7 +330,7 @@ def read_as(path: StrPath, start: StrPath | None, columns: dict[str, Any]) -> tu
     if names != SideNames() and columns.get("left") is None and columns.get("right") is None:
         for times in dict.fromkeys((when, columns.get("timestamp"))):
             with suppress(ValueError):  # a table with other columns is read like a first table
-                given: dict[str, Any] = {**columns, **names._asdict(), "timestamp": times}
+                given: Record = {**columns, **names._asdict(), "timestamp": times}
                 return nk.read_interactions(path, **given), names, {"timestamp": when, "min_weight": least}
     pairs = nk.read_interactions(path, **columns)
     when = when or (None if pairs.source is None else pairs.source.roles.get("timestamp"))

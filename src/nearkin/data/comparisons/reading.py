@@ -22,7 +22,6 @@ from nearkin.data.files import brief
 from nearkin.data.interactions import read_interactions
 from nearkin.data.names import NAMES, listed, plain
 from nearkin.data.tables import Table, complete, read_table
-from nearkin.data.text import text_words
 from nearkin.records import Comparisons, Reading
 
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
@@ -122,7 +121,7 @@ def read_comparisons(
     """
     check_choice(form, "form", (None, *_NEEDED))
     check_choice(missing, "missing", ("raise", "drop"))
-    table = read_table(path, **text_words(header, delimiter, encoding))
+    table = read_table(path, header=header, delimiter=delimiter, encoding=encoding)
     if any(name in table.matrices for name in ARRAYS):
         return _read_archive(table, on_invalid, objects)
     answer, _, value = (response or "").partition("=")
@@ -261,7 +260,9 @@ def _rating(table: Table, typed: str | None) -> Column:
     return roles[0]
 
 
-def _rows(roles: _Roles, value: str | None, scale: tuple[float, float] | None) -> tuple[Any, Record, str]:
+def _rows(
+    roles: _Roles, value: str | None, scale: tuple[float, float] | None
+) -> "tuple[np.ndarray | Coded, Record, str]":
     """Rows of ids (m, 3) or (m, 4), columns that go with them, and their form for `comparisons_from_names`."""
     ids = _joined([column.ids() for column in roles.objects])
     more: Record = {
@@ -430,9 +431,7 @@ def kind_of(source: FileOrFrame, options: Record | None = None) -> str:
         return "comparisons"
     if typed & {"left", "right", "weight", "timestamp", "split", "min_weight", "left_features", "right_features"}:
         return "pairs"
-    table = read_table(
-        source, **{name: options[name] for name in ("header", "delimiter", "encoding") if options.get(name) is not None}
-    )
+    table = read_table(source, **{name: options.get(name) for name in ("header", "delimiter", "encoding")})
     if any(name in table.matrices for name in ARRAYS):
         return "comparisons"
     try:

@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
-from pyarrow import csv as arrow
 
 from nearkin._fields import Extra, counted
 from nearkin._pairs import Coded
@@ -117,7 +116,7 @@ def open_text(where: Locator, options: TextOptions) -> FileRows:
 
 def _numbers_of(text: Text, types: dict[str, pa.DataType]) -> pa.Table:
     try:
-        return arrow.read_csv(pa.BufferReader(text.data), **text.options(types))
+        return text.read(types)
     except pa.ArrowInvalid as error:
         column = re.search(r"CSV column #(\d+)", str(error))
         if column is None:
