@@ -77,9 +77,10 @@ def test_quiet_and_verbose_go_anywhere(tmp_path: Path) -> None:
     assert re.fullmatch(r"\d\d:\d\d:\d\d nearkin compress began", log[0])
     assert any(re.fullmatch(r"\d\d:\d\d:\d\d train: \d+\.\d s", line) for line in log)
     assert re.fullmatch(r"\d\d:\d\d:\d\d done in \d+\.\d s", log[-1])
-    quiet = run("--quiet", *command)
+    quiet = run("--quiet", *command, "--threads", 1)
     assert not quiet.stderr
-    assert json.loads(quiet.stdout)["threads"] >= 1
+    assert json.loads(quiet.stdout)["threads"] == 1
+    refused("--threads is 0; it must be at least 1", *command, "--threads", 0)
     assert run(*command, "--quiet", "--verbose").exit_code == 2
 
 

@@ -160,14 +160,15 @@ def as_options(text: str, options: dict[str, str] | None = None) -> str:
     '--bytes is 4; type --bytes 1 or use --method lsh'
     >>> as_options("9 vectors have 2^3 = 8 ids; type levels=4")
     '9 vectors have 2^3 = 8 ids; type --levels 4'
-    >>> as_options("2 tabs; type delimiter='tab', or header=False", {"delimiter": "--delimiter"})
-    '2 tabs; type --delimiter tab, or --no-header'
+    >>> as_options("type scale=(1, 7), or header=False", {"scale": "--scale"})
+    'type --scale 1:7, or --no-header'
     """
     text = re.sub(r"\bn_bits(=| is )(\d+)", lambda found: f"n_bytes{found[1]}{max(1, int(found[2]) // 8)}", text)
     text = text.replace("RandomHyperplanes", "--method lsh").replace("overwrite=True", "--overwrite")
     text = text.replace("keep_vectors=True", "--keep-vectors").replace("header=False", "--no-header")
     for parameter, option in _OPTIONS.items():
         text = re.sub(rf"\b{parameter}(?= is |$)", option, text)
+    text = re.sub(r"\bscale=\((\S+), (\S+)\)", r"scale='\1:\2'", text)
     names = _OPTIONS | (options or {})
     values = rf"\b({'|'.join(names)})=(?:'([^']*)'|(\d[\w.]*|\.\.\.))"
     return re.sub(values, lambda found: f"{names[found[1]]} {quoted(found[2] or found[3])}", text)
