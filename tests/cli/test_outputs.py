@@ -20,7 +20,7 @@ OUTPUTS = ("out", "checkpoint")
 READ = {  # options that name files or folders and are read
     *("among", "exclude", "towers", "truth", "base", "labels", "query_labels", "queries", "query_ids", "qrels"),
     *("ids", "ids_file", "train", "vectors"),
-    *("texts", "images", "compare", "sweep", "history", "candidates", "left_file", "left_features", "right_features"),
+    *("texts", "images", "compare", "sweep", "history", "candidates", "left_file", "right_features"),
     *("model", "new", "old", "folder", "folders", "index", "catch", "start"),
 }
 # command -> (its arguments with names of the folder `given`, the endings of its output: "" for a folder)

@@ -91,9 +91,9 @@ def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict, str]) -> 
         (("train", table, "--bytes", 3, "--dim", 8, "--out", "new"), "bytes is 3, of two parts each, as 256 centroids"),
         (
             ("train", table, "--bytes", 3, "--dim", 8, "--out", "new"),
-            "6 parts do not divide dim=8; give one of 1, 2, 4",
+            "6 parts do not divide --dim 8; give one of 1, 2, 4",
         ),
-        (("train", table, "--bytes", 1, "--dim", 7, "--out", "new"), "2 parts do not divide dim=7; give an even dim"),
+        (("train", table, "--bytes", 1, "--dim", 7, "--out", "new"), "2 parts do not divide --dim 7; give an even dim"),
     ):
         refused(said, *arguments)
 
