@@ -26,7 +26,7 @@ from nearkin.records import Reading
 
 
 class About(TypedDict):
-    """Fields of `Reading` that its reader knows."""
+    """Fields of `Reading` that a table lacks."""
 
     kind: str
     form: str | None

@@ -20,7 +20,7 @@ _LONGEST = 2**26  # bytes of a line
 
 
 class TextWords(TypedDict, total=False):
-    """`TextOptions` as arguments; None is the same as none."""
+    """`TextOptions` as arguments; None leaves one out."""
 
     header: bool | None
     delimiter: str | None
