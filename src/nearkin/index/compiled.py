@@ -22,16 +22,6 @@ def _sum(codes: np.ndarray, start: int, bits: int, table: np.ndarray) -> np.floa
 
 
 @cached_njit(nogil=True)
-def table_sums(codes: np.ndarray, bits: int, tables: np.ndarray, rest: np.ndarray, away: float) -> np.ndarray:
-    """Scores (n,) of codes (n, bytes), whose numbers of some bits follow each other, by tables (M, K) of a query."""
-    scores, size = np.empty(len(codes), np.float32), codes.shape[1]
-    flat = codes.ravel()
-    for i in range(len(codes)):
-        scores[i] = max(rest[i] + away - 2 * _sum(flat, i * size, bits, tables), 0)
-    return scores
-
-
-@cached_njit(nogil=True)
 def candidate_sums(
     codes: np.ndarray,
     lists: np.ndarray,
