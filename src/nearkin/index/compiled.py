@@ -1,4 +1,4 @@
-"""Scores of vectors by compiled loops: sums of entries of queries' tables, and kept vectors in fewer bytes."""
+"""Scores of codes by a compiled loop: sums of entries of queries' tables."""
 
 import numpy as np
 
@@ -51,35 +51,3 @@ def candidate_sums(
         for i in range(len(begins)):
             scores[query, i] -= 2 * _sum(codes, begins[i], bits, tables[query])
     return scores
-
-
-@cached_njit(nogil=True, fastmath=True)
-def kept_keys(
-    rows: np.ndarray,
-    steps: np.ndarray,
-    floats: np.ndarray,
-    middle: np.ndarray,
-    Q: np.ndarray,
-    numbers: np.ndarray,
-    metric: int,
-) -> np.ndarray:
-    """Squared distances (`metric` 0), minus products (1), or minus cosines of queries of norm 1 (2), of queries (q, d)
-    float64 and the rows that `numbers` (q, c) names: `middle` (d,) and whole `steps` (n,) as int8 (n, d + 4), or
-    float16 (n, d) as uint16, the values of which are `floats`."""
-    keys = np.empty(numbers.shape)
-    for query in range(len(numbers)):
-        asked = Q[query]
-        for i in range(numbers.shape[1]):
-            row, total, square = rows[numbers[query, i]], 0.0, 0.0
-            step = np.float64(1) if rows.itemsize > 1 else np.float64(steps[numbers[query, i]])
-            for j in range(len(asked)):
-                value = middle[j] + (np.float64(floats[row[j]]) if rows.itemsize > 1 else step * row[j])
-                if metric == 0:
-                    total += (asked[j] - value) ** 2
-                else:
-                    total -= asked[j] * value
-                    square += value * value
-            if metric == 2 and square > 0:
-                total /= np.sqrt(square)
-            keys[query, i] = total
-    return keys
