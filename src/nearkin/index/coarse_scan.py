@@ -199,13 +199,10 @@ def _probes(inner: faiss.Index) -> int:
 
 
 def _visited(inner: Coded, Q: np.ndarray, count: int) -> Found:
-    """The distances and numbers (q, p) of at most `count` lists that queries (q, d') visit, in their order, -1 for
-    none; number 0 without lists."""
+    """The distances and numbers (q, p) of at most `count` lists that queries (q, d') visit; number 0 without lists."""
     if not isinstance(inner, faiss.IndexIVF):
         return np.zeros((len(Q), 1), np.float32), np.zeros((len(Q), 1), np.int64)
-    away, lists = nearest_lists(inner, Q, count)
-    order, rows = np.argsort(lists, axis=1), np.arange(len(Q))[:, None]
-    return away[rows, order], lists[rows, order]
+    return nearest_lists(inner, Q, count)
 
 
 def _scanned(made: _Made, Q: np.ndarray, compared: int, visited: Found) -> np.ndarray:
@@ -213,11 +210,7 @@ def _scanned(made: _Made, Q: np.ndarray, compared: int, visited: Found) -> np.nd
     if not isinstance(made.scan, faiss.IndexIVF):
         return _first(made).search(Q, compared)[1]
     asked = np.ascontiguousarray(Q if made.axes is None else Q @ made.axes)
-    (away, lists), best = visited, faiss.ResultHeap(len(Q), compared)
-    given, near, numbers, scores, ids = map(faiss.swig_ptr, (asked, away, lists, best.D, best.I))
-    some = faiss.SearchParametersIVF(nprobe=lists.shape[1])
-    made.scan.search_preassigned_c(len(Q), given, compared, numbers, near, scores, ids, False, some)
-    return best.I
+    return faiss_index.search_lists(made.scan, asked, compared, *visited)[1]
 
 
 def _refined(first: faiss.Index, whole: faiss.Index, Q: np.ndarray, k: int, compared: int) -> Found:

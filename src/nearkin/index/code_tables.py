@@ -101,7 +101,7 @@ class CodeTables:
         (q, p)."""
         if self._lists is None:
             return np.tile(np.arange(self._inner.ntotal), (len(Q), 1)), np.zeros((len(Q), 1), np.int64)
-        visited = np.sort(probed(self._lists, Q), axis=1)
+        visited = probed(self._lists, Q)
         rows = {number: codes_of_list(self._lists, number)[1] for number in np.unique(visited).tolist()}
         own = [np.concatenate([rows[number] for number in some]) for some in visited.tolist()]
         candidates = np.full((len(Q), max(map(len, own))), -1)

@@ -41,7 +41,7 @@ def candidate_sums(
     begins = np.empty(candidates.shape[1], np.int64)
     for query in range(len(candidates)):
         for i in range(visited.shape[1]):
-            near[visited[query, i]] = away[query, i]  # -1, for none, is the last list or overwritten
+            near[visited[query, i]] = away[query, i]
         for i in range(len(begins)):  # apart from the sums, so that the processor waits for many rows at once
             number, place = 0, max(candidates[query, i], 0)
             if len(places):

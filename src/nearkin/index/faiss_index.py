@@ -164,6 +164,16 @@ def places_in_lists(inner: faiss.IndexIVF) -> np.ndarray:
     return places
 
 
+def search_lists(
+    inner: faiss.IndexIVF, Q: np.ndarray, k: int, near: np.ndarray, lists: np.ndarray, **how: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """FAISS's scores and positions (q, k) in these lists (q, p), -1 for none, at these distances (q, p)."""
+    best, some = faiss.ResultHeap(len(Q), k), faiss.SearchParametersIVF(nprobe=lists.shape[1], **how)
+    asked, given, away, scores, ids = map(faiss.swig_ptr, (Q, lists, near, best.D, best.I))
+    inner.search_preassigned_c(len(Q), asked, k, given, away, scores, ids, False, some)
+    return best.D, best.I
+
+
 def cut(index: FaissIndex, n_rows: int) -> None:
     """Leave the first `n_rows` vectors."""
     if innermost(index).ntotal > n_rows:

@@ -35,11 +35,6 @@ def given_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     return each_once(check_ids(ids, n))
 
 
-def _none(ids: np.ndarray) -> int | str:
-    """What stands where no vector was found."""
-    return -1 if ids.dtype.kind == "i" else ""
-
-
 @dataclass(frozen=True, eq=False)
 class RowIds:
     """The ids of n vectors by position: `ids` (n,), or None for 0, 1, 2, ...; `next_id` is the id of the next vector
@@ -86,10 +81,6 @@ class RowIds:
             np.unique(check_ids(wanted), return_inverse=True) if np.size(wanted) else (wanted, np.empty(0, int))
         )
         return self.known(ids)[places]
-
-    def named(self, positions: np.ndarray) -> np.ndarray:
-        """Ids at positions (..., k); -1 or "" for a missing answer (-1)."""
-        return named(positions, self.ids)
 
     @property
     def _all(self) -> np.ndarray:
@@ -171,4 +162,4 @@ def named(positions: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
     """Ids at FAISS's positions (..., k); where FAISS found nothing (-1), the id is -1 or ''."""
     if ids is None:
         return positions
-    return np.where(positions < 0, _none(ids), ids[np.maximum(positions, 0)])
+    return np.where(positions < 0, -1 if ids.dtype.kind == "i" else "", ids[np.maximum(positions, 0)])
