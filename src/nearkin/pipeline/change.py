@@ -34,6 +34,8 @@ from nearkin.pipeline.inputs import LEFT, check_typed, decoded
 from nearkin.pipeline.pairs import move_left
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
 
+_OF_VECTORS = ("distortion", "variance_kept", "recall_interval", "judged_by")  # and recall: of the vectors of a run
+
 
 def change_rows(
     folder: StrPath,
@@ -83,13 +85,15 @@ def change_rows(
 
 
 def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | None) -> None:
-    """Replace the folder of an index by its changed state, with the record `run` and the left side of pairs.
+    """Replace the folder of an index by its changed state, with the left side of pairs and the record `run` less its
+    figures of the old vectors.
 
     `before` (n,) are the ids that the vectors had, in the old order.
     """
     with replacing_folder(path, overwrite=True) as fresh:
         index.save(fresh)
         if run is not None:
+            run = {name: value for name, value in run.items() if name not in _OF_VECTORS and "recall@" not in name}
             write_record(fresh / RUN, run | {"changed": True})
         if (path / LEFT).is_file():
             move_left(path, fresh, RowIds(index.ids, len(index)).positions(before))
@@ -173,13 +177,6 @@ def plain_faiss(index: nk.Index, k: int = 10) -> Record:
 MOST, FEWEST = 50_000, 100  # new rows that `watch` looks at
 _QUERIES = 1_000
 _LUCK = 0.005  # chance gain in recall of a second fit to similar rows
-_OF_CODES = (
-    "distortion",
-    "variance_kept",
-    "recall_interval",
-    "judged_by",
-    "history",
-)  # figures of a run that new codes do not have
 
 
 def watch(
@@ -234,8 +231,9 @@ def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: 
             index.recode(quantizer, rows, callback=callback)
         with steps.step("save"):
             run = read_record(folder, RUN) or {}
-            run = {name: value for name, value in run.items() if name not in _OF_CODES and "recall@" not in name}
+            run.pop("history", None)
             run |= {"train": f"{folder} and {file.name}", "seed": random_state}
+            run["trained_on"] = min(len(rows) + len(file), TRAIN_ROWS)
             save_changed(Path(folder), index, index.row_ids, run)
     exact = index.kept is not None
     return {"folder": str(folder), "vectors": len(index), "from_kept_vectors": exact, "seconds": steps.seconds}
