@@ -26,6 +26,7 @@ def test_the_slow_twin_is_faiss(kind, monkeypatch):
     """One query and eleven by tables, sixty by decoded rows; neighbours at one distance may change places."""
     monkeypatch.setattr(code_tables, "_DECODED", 12 * 70)
     monkeypatch.setattr(searching, "_BLOCK", 2000)
+    monkeypatch.setattr(searching, "_MANY", 20)
     index = Index.build(X, MADE[kind], n_probe=3 if "lists" in kind else None)
     few = [X[:1] + 0.1, X[5:16] + 0.1]
     for Q in few if kind in ("bytes", "odd bits") else [*few, X[:60] + 0.1]:
@@ -46,6 +47,7 @@ def test_rows_far_from_the_origin(kind):
 
 
 def test_rows_are_decoded_once_for_all_queries(monkeypatch):
+    monkeypatch.setattr(searching, "_MANY", 60)
     index = Index.build(X, MADE["lists"], n_probe=7)
     monkeypatch.setattr(faiss.IndexIVFResidualQuantizer, "search", None)
     assert index.search(X[:60], 3)[1].shape == (60, 3)

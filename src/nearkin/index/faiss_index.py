@@ -138,8 +138,7 @@ def codes_of_list(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Codes (n, bytes) of the rows at some places of a list, and their positions (n,)."""
     if isinstance(inner, faiss.IndexIVFFastScan):
-        ids, codes = list_codes(inner, number, places)
-        return codes, ids
+        return list_codes(inner, number, places)
     size = inner.invlists.list_size(number)
     codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, inner.code_size)
     return codes[places], faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)[places]

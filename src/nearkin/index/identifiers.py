@@ -16,6 +16,8 @@ from nearkin._types import ArrayLike
 def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     """A copy of ids (n,), or of any number without `n`, as int64 or as fixed-width strings; TypeError for other types
     and for mixed ones, ValueError for a wrong count. A single id counts as one."""
+    if not n and not np.size(ids):
+        return np.empty(0, np.int64)  # `np.array([])` has floats
     single = isinstance(ids, str | Integral) or getattr(ids, "shape", None) == ()
     values = as_ids([ids] if single else ids, "ids")
     if values.dtype.kind == "u":
@@ -30,8 +32,6 @@ def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
 
 def given_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     """Ids (n,), maybe none, each once; ValueError or TypeError for others."""
-    if not n and not np.size(ids):
-        return np.empty(0, np.int64)  # `np.array([])` has floats
     return each_once(check_ids(ids, n))
 
 
@@ -77,9 +77,7 @@ class RowIds:
 
     def found(self, wanted: ArrayLike) -> np.ndarray:
         """Positions (m,) of ids that must all be there, and may be named more than once."""
-        ids, places = (
-            np.unique(check_ids(wanted), return_inverse=True) if np.size(wanted) else (wanted, np.empty(0, int))
-        )
+        ids, places = np.unique(check_ids(wanted), return_inverse=True)
         return self.known(ids)[places]
 
     @property

@@ -145,11 +145,6 @@ def read_quantizer(path: StrPath) -> SavedQuantizer:
         return SavedQuantizer(found, d, None if bits is None else check_integer(bits, "n_bits", low=1))
 
 
-def load_quantizer(path: StrPath) -> Quantizer:
-    """The fitted quantizer in a folder that its `save` wrote; ValueError for a folder of another kind."""
-    return read_quantizer(path).open()
-
-
 @dataclass(frozen=True)
 class Parts:
     """The content of an index folder."""

@@ -35,7 +35,7 @@ from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
-_TABLE, _DECODING = 16, 128  # cost of one table entry, and of one decoded number, in multiplications
+_MANY = 128  # with as many queries, decoding all rows once is faster than tables (2026-11)
 _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allowed rows of lists once
 _LISTS_TABLES = 1 << 21  # numbers of the lists' tables of a fast scan at a time
 _CHUNK = 65_536  # rows decoded at a time for their norm
@@ -230,7 +230,7 @@ def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
     inner = scan.inner
     share = min(inner.nprobe, inner.nlist) / inner.nlist if scan.lists else 1.0
     flat_products = k > wanted and scan.products and not scan.lists
-    if (scan.without_norm or flat_products) and _decoding_pays(share * len(Q), scan):
+    if (scan.without_norm or flat_products) and share * len(Q) >= _MANY:
         return _decoding(scan, Q, k, _visited(scan, Q))
     if scan.without_norm:
         return scan.tables.search(Q, k)
@@ -280,12 +280,6 @@ def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray) -> Found:
     bitmap = np.packbits(mask, bitorder="little")
     selector = faiss.IDSelectorBitmap(inner.ntotal, faiss.swig_ptr(bitmap))
     return search_lists(inner, Q, k, distances, lists, sel=selector)
-
-
-def _decoding_pays(n_queries: float, scan: Scan) -> bool:
-    """Whether decoding rows once and forming products of d numbers is faster than adding an entry of a table for each
-    code and query: measured for d of 64 to 768 and 4 to 32 codes (2026-11)."""
-    return n_queries * (_TABLE * scan.codec.M - scan.inner.d) > _DECODING * scan.inner.d
 
 
 def _decoding(scan: Scan, Q: np.ndarray, k: int, parts: Iterable[Part]) -> Found:
