@@ -1,6 +1,8 @@
 """`nearkin add`, `remove`, `update` and `check`: the vectors and the files of a saved folder."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,6 +11,7 @@ from sklearn.base import clone
 
 import nearkin as nk
 from nearkin._check import as_array, check_integer, check_output
+from nearkin._exact import nearest_of_parts
 from nearkin._fields import StrPath, counted
 from nearkin._storage import (
     MANIFEST,
@@ -25,7 +28,8 @@ from nearkin.contracts import Callback, Quantizer, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import RowIds
-from nearkin.index.searching import Scan, normalised
+from nearkin.index.searching import Scan, decoded_rows, normalised, rows_at_norms
+from nearkin.linalg.norms import widened
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.metrics.trial import mean_interval, paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
@@ -115,7 +119,8 @@ def check_folder(folder: StrPath, callback: Callback = ignore) -> Record:
 
     Returns {"folder", "kind", "format_version", "files", "bytes", "damaged", "others"}: `damaged` has a line for each
     file that is missing or changed, `others` are files that the manifest does not list; for a whole index also
-    "plain_faiss", see `plain_faiss`. `callback(files done, {"total": n})` is called after each file.
+    "plain_faiss" and "codes", see `plain_faiss` and `of_codes`. `callback(files done, {"total": n})` is called after
+    each file.
     """
     return one_version(folder, lambda path: _check(path, callback))
 
@@ -144,7 +149,7 @@ def _check(folder: Path, callback: Callback) -> Record:
         except ValueError as error:
             damaged.append(str(error))
         else:
-            offered["plain_faiss"] = plain_faiss(index)
+            offered |= {"plain_faiss": plain_faiss(index), "codes": of_codes(index)}
     return {
         "folder": str(folder), "kind": manifest.kind, "format_version": config.get("format_version"),
         "files": len(manifest.files), "bytes": sum(entry.bytes for entry in manifest.files.values()),
@@ -172,6 +177,42 @@ def plain_faiss(index: nk.Index, k: int = 10) -> Record:
     found, theirs = index.search(Q, k)[1], of_faiss.search(asked, k)[1]
     same = [np.isin(ours, ids[own[own >= 0]]).mean() for ours, own in zip(found, theirs, strict=True)]
     return about | {"k": k, "queries": queries, "same": float(np.mean(same))}
+
+
+_KS = (1, 10, 100)
+_ROWS = 16_384  # decoded at a time
+
+
+def of_codes(index: nk.Index) -> Record | None:
+    """The recall of the first "k" results of a "search", and of its "codes", each of which is decoded and compared, for
+    queries between two vectors: "of" the nearest kept vectors, without these of the nearest codes. None without codes
+    of numbers."""
+    n = len(index)
+    if index.metric == "hamming" or index.quantizer is None or not n:
+        return None
+    scan, norms = Scan(cast(Any, index.faiss_index)), index.norms
+    pairs = np.random.default_rng(0).integers(n, size=(2, max(1, min(_ASKED, _COMPARED // n))))
+    Q = index.vectors(index.row_ids[pairs.ravel()]).reshape(*pairs.shape, -1).mean(axis=0)
+    blocks = np.split(np.arange(n), range(_ROWS, n, _ROWS))
+
+    def nearest(rows: Callable[[np.ndarray], np.ndarray], width: int) -> np.ndarray:
+        parts = ((some, rows(some)) for some in blocks)
+        return nearest_of_parts(parts, widened(Q, width), min(_KS[-1], n), index.metric)[1]
+
+    if norms is None:
+        codes = nearest(partial(decoded_rows, scan), index.n_features)
+    else:
+        codes = nearest(partial(rows_at_norms, scan, norms), index.n_features + 1)
+    truth = codes if index.kept is None else nearest(index.kept.rows, index.n_features)
+    answers = {
+        "search": lambda k: RowIds(index.ids, n).positions(index.search(Q, k)[1]),
+        "codes": lambda k: codes[:, :k],
+    }
+    recalls = {
+        name: [float((of(k)[:, :, None] == truth[:, None, :k]).any(axis=2).mean()) for k in _KS]
+        for name, of in answers.items()
+    }
+    return {"k": list(_KS), "of": "codes" if index.kept is None else "kept vectors", "queries": len(Q), **recalls}
 
 
 MOST, FEWEST = 50_000, 100  # new rows that `watch` looks at
