@@ -228,11 +228,12 @@ def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray, places
         for own, numbers in zip(scores, visited[1], strict=True):
             own[~np.isin(places[:n_rows, 0], numbers)] = np.inf
     there, needed = int(np.isfinite(scores).sum(axis=1).mean()), 0
-    for k in (min(count, n_rows) for count in _NEIGHBOURS):
-        usual = candidates(inner, k, there)
-        found = _scanned(made, Q, min(n_rows, _FACTORS[-1] * usual), visited)
-        own = np.where(found < 0, np.inf, np.take_along_axis(scores, np.maximum(found, 0), axis=1))
-        limit = np.partition(scores, k - 1, axis=1)[:, k - 1 : k]
+    depths = [min(count, n_rows) for count in _NEIGHBOURS]
+    found = _scanned(made, Q, min(n_rows, _FACTORS[-1] * candidates(inner, depths[-1], there)), visited)
+    own = np.where(found < 0, np.inf, np.take_along_axis(scores, np.maximum(found, 0), axis=1))
+    limits = np.partition(scores, [k - 1 for k in depths], axis=1)
+    for k in depths:
+        usual, limit = candidates(inner, k, there), limits[:, k - 1 : k]
         near = own <= limit + _EQUAL * np.abs(limit)
         halves = (np.array_split(np.minimum(near[:, : f * usual].sum(axis=1), k) / k, 2) for f in _FACTORS)
         shares = [min(half.mean() for half in both) for both in halves]
