@@ -110,6 +110,7 @@ def _following(made: _Made | None, inner: Coded, tried: Tried, places: np.ndarra
         return made
     made = made._replace(scan=faiss.clone_index(made.scan))
     if due:
+        faiss_index.cut(made.scan, first)  # where rows behind these were taken out
         _translate(made, inner, places, first)
         made = made._replace(tried=first, factor=_factor(made, inner, *tried(first), places))
     if made.factor:
@@ -198,13 +199,10 @@ def _probes(inner: faiss.Index) -> int:
 
 
 def _visited(inner: Coded, Q: np.ndarray, count: int) -> Found:
-    """The distances and numbers (q, p) of at most `count` lists that queries (q, d') visit, in their order, -1 for
-    none; number 0 without lists."""
+    """The distances and numbers (q, p) of at most `count` lists that queries (q, d') visit; number 0 without lists."""
     if not isinstance(inner, faiss.IndexIVF):
         return np.zeros((len(Q), 1), np.float32), np.zeros((len(Q), 1), np.int64)
-    away, lists = nearest_lists(inner, Q, count)
-    order, rows = np.argsort(lists, axis=1), np.arange(len(Q))[:, None]
-    return away[rows, order], lists[rows, order]
+    return nearest_lists(inner, Q, count)
 
 
 def _scanned(made: _Made, Q: np.ndarray, compared: int, visited: Found) -> np.ndarray:
@@ -212,11 +210,7 @@ def _scanned(made: _Made, Q: np.ndarray, compared: int, visited: Found) -> np.nd
     if not isinstance(made.scan, faiss.IndexIVF):
         return _first(made).search(Q, compared)[1]
     asked = np.ascontiguousarray(Q if made.axes is None else Q @ made.axes)
-    (away, lists), best = visited, faiss.ResultHeap(len(Q), compared)
-    given, near, numbers, scores, ids = map(faiss.swig_ptr, (asked, away, lists, best.D, best.I))
-    some = faiss.SearchParametersIVF(nprobe=lists.shape[1])
-    made.scan.search_preassigned_c(len(Q), given, compared, numbers, near, scores, ids, False, some)
-    return best.I
+    return faiss_index.search_lists(made.scan, asked, compared, *visited)[1]
 
 
 def _refined(first: faiss.Index, whole: faiss.Index, Q: np.ndarray, k: int, compared: int) -> Found:
@@ -234,11 +228,12 @@ def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray, places
         for own, numbers in zip(scores, visited[1], strict=True):
             own[~np.isin(places[:n_rows, 0], numbers)] = np.inf
     there, needed = int(np.isfinite(scores).sum(axis=1).mean()), 0
-    for k in (min(count, n_rows) for count in _NEIGHBOURS):
-        usual = candidates(inner, k, there)
-        found = _scanned(made, Q, min(n_rows, _FACTORS[-1] * usual), visited)
-        own = np.where(found < 0, np.inf, np.take_along_axis(scores, np.maximum(found, 0), axis=1))
-        limit = np.partition(scores, k - 1, axis=1)[:, k - 1 : k]
+    depths = [min(count, n_rows) for count in _NEIGHBOURS]
+    found = _scanned(made, Q, min(n_rows, _FACTORS[-1] * candidates(inner, depths[-1], there)), visited)
+    own = np.where(found < 0, np.inf, np.take_along_axis(scores, np.maximum(found, 0), axis=1))
+    limits = np.partition(scores, [k - 1 for k in depths], axis=1)
+    for k in depths:
+        usual, limit = candidates(inner, k, there), limits[:, k - 1 : k]
         near = own <= limit + _EQUAL * np.abs(limit)
         halves = (np.array_split(np.minimum(near[:, : f * usual].sum(axis=1), k) / k, 2) for f in _FACTORS)
         shares = [min(half.mean() for half in both) for both in halves]
@@ -250,13 +245,11 @@ def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray, places
 
 def coarse_places(inner: faiss.Index) -> int:
     """Coarse centroids of a row of this index; 0 for one without coarse codes."""
-    if isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer):
-        if inner.metric_type != faiss.METRIC_L2:  # unit vectors of sentences lost .011 of ten neighbours
-            return 0
-        return (inner.aq.tot_bits - inner.aq.norm_bits) // 2
-    if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ):
-        return inner.pq.M if inner.pq.nbits == _BITS else 0
-    return 0
+    if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) and inner.pq.nbits == _BITS:
+        return inner.pq.M
+    # by inner products unit vectors of sentences lost .011 of ten neighbours
+    sums = isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer)
+    return (inner.aq.tot_bits - inner.aq.norm_bits) // 2 if sums and inner.metric_type == faiss.METRIC_L2 else 0
 
 
 def candidates(inner: faiss.Index, k: int, n_rows: int | None = None) -> int:

@@ -138,8 +138,7 @@ def codes_of_list(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Codes (n, bytes) of the rows at some places of a list, and their positions (n,)."""
     if isinstance(inner, faiss.IndexIVFFastScan):
-        ids, codes = list_codes(inner, number, places)
-        return codes, ids
+        return list_codes(inner, number, places)
     size = inner.invlists.list_size(number)
     codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, inner.code_size)
     return codes[places], faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)[places]
@@ -162,6 +161,16 @@ def places_in_lists(inner: faiss.IndexIVF) -> np.ndarray:
             ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
             places[ids, 0], places[ids, 1] = number, np.arange(size)
     return places
+
+
+def search_lists(
+    inner: faiss.IndexIVF, Q: np.ndarray, k: int, near: np.ndarray, lists: np.ndarray, **how: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """FAISS's scores and positions (q, k) in these lists (q, p), -1 for none, at these distances (q, p)."""
+    best, some = faiss.ResultHeap(len(Q), k), faiss.SearchParametersIVF(nprobe=lists.shape[1], **how)
+    asked, given, away, scores, ids = map(faiss.swig_ptr, (Q, lists, near, best.D, best.I))
+    inner.search_preassigned_c(len(Q), asked, k, given, away, scores, ids, False, some)
+    return best.D, best.I
 
 
 def cut(index: FaissIndex, n_rows: int) -> None:
