@@ -147,7 +147,7 @@ def test_what_is_no_id_is_refused_with_its_cell(subtests: pytest.Subtests) -> No
             "Item",
             '{"ImportId": "QID1"}',
             "a",
-        ): r"further lines of the header: pandas.read_csv\(path, skiprows=\[1, 2\]\)",
+        ): r"lines of the header: .*skiprows=\[1, 2\]",
         ("Item", *many): r"'Item' in row 0 .*; if they are further lines of the header: .*skiprows=\[1\]",
         ("a", "b\nc"): "line breaks",
         ("a", "x" * (MAX_TEXT + 1)): "more than 1,000 characters",
@@ -177,7 +177,7 @@ def test_cells_at_fault_are_named_by_their_line(tmp_path: Path, subtests: pytest
         "user,item,rating\na,b,1\na,c,inf\n": "infinite in line 3",
         "user,item,time\na,b,2026-11-27\na,c,28.11.2026\n": "'28.11.2026' in line 3, no number and no ISO date",
         "user,item,time\na,b,1600000000\na,c,1600000000000\n": r"two units, seconds \('1600000000' in line 2\)",
-        "user,item,rating\nUser,Item,Stars\n{1},b,{2}\na,b,5\n": r"'Stars' in line 2, '.2.' in line 3, .*skiprows=\[1, 2\]",
+        "user,item,rating\nUser,Item,Stars\n{1},b,{2}\na,b,5\n": r"'Stars' in line 2, '.2.' in line 3, .*\[1, 2\]",
         "user,item,split\na,b,train\na,c,dev\n": "holds 'dev'",
     }
     for text, why in refused.items():
