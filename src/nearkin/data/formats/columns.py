@@ -168,8 +168,8 @@ def table_rows(source: str, kinds: dict[str, str], chosen: Chosen, n: int, batch
     used = {*names, ids}  # a table may have 100,000 columns
     aside = [name for name in kinds if name not in used]
     span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-    about = f"{source}: {counted(n, 'row')} of {counted(shape[1], 'number')} in {span}; "
-    about += "rows are counted from 0" if ids is None else f"ids in column {ids!r}"
+    about = f"{source}: {counted(n, 'row')} of {counted(shape[1], 'number')} in {span}"
+    about += "" if ids is None else f"; ids in column {ids!r}"
     about += f"; left aside: {', '.join(aside[:8])}{', ...' * (len(aside) > 8)}" if aside else ""
     return replace(streamed_rows(shape, block.dtype, blocks), about=about, ids=None if ids is None else named)
 
