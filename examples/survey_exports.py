@@ -4,6 +4,7 @@ Long means a row for every answer: rater, reference, two options, choice. `neark
 that `main` writes are small exports of each kind, with one rater and four questions.
 
     python examples/survey_exports.py --out exports
+    python examples/survey_exports.py --out exports --of qualtrics my_export.csv
 """
 
 import argparse
@@ -24,8 +25,8 @@ Row = tuple[str, ...]
 
 
 def qualtrics(path: Path) -> Iterator[Row]:
-    """A column a question; below the names stand the questions' texts and a line of import ids."""
-    with path.open(encoding="utf-8", newline="") as file:
+    """A column a question; the next two lines are the questions' texts and import ids."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
         texts, _, *answers = csv.DictReader(file)
     for row in answers:
         for column, text in texts.items():
@@ -103,12 +104,17 @@ def write_exports(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("exports"))
-    folder = parser.parse_args().out
+    parser.add_argument("--of", nargs=2, metavar=("PROGRAM", "FILE"), help="an export of your own, by its program")
+    given = parser.parse_args()
+    folder: Path = given.out
     folder.mkdir(parents=True, exist_ok=True)
-    write_exports(folder)
+    if given.of is None:
+        write_exports(folder)
     for read in (qualtrics, limesurvey, gorilla, jspsych, salmon):
-        write_long(read(next(folder.glob(f"{read.__name__}.*"))), folder / "long.csv")
-        print(read.__name__, nk.read_comparisons(folder / "long.csv").source, sep=": ")
+        if given.of is None or given.of[0] == read.__name__:
+            path = next(folder.glob(f"{read.__name__}.*")) if given.of is None else Path(given.of[1])
+            write_long(read(path), folder / "long.csv")
+            print(read.__name__, nk.read_comparisons(folder / "long.csv").source, sep=": ")
 
 
 if __name__ == "__main__":

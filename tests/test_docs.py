@@ -46,7 +46,7 @@ def names(
     lines = [f"{u},{i},5" for u, i in zip(pairs.rows, pairs.indices, strict=True)]
     Path("ratings.csv").write_text("\n".join(["user,item,rating", *lines]) + "\n")
     answers = nk.data.comparisons_from_vectors(rng.normal(size=(15, 2)), 500, random_state=0)
-    np.savetxt("answers.csv", answers.indices, fmt="%d", delimiter=",")
+    np.savetxt("answers.csv", answers.indices, fmt="%d", delimiter=",", header="anchor,near,far", comments="")
     asked = {"pairs": np.column_stack([np.arange(20), np.arange(20, 40)]), "new_queries": X[:5]}
     return {"X": X, "Q": X[:20], "y": labels, "more": answers, "__name__": "page"} | asked
 

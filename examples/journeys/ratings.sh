@@ -1,6 +1,6 @@
-# Suggest films. ratings.csv.gz: user, movie, stars, time; movies.csv: movie, genre, year; later.csv: ratings of another
+# Suggest films. ratings.csv.gz: user, movie, rating, time; movies.csv: movie, genre, year; later.csv: ratings of another
 # month; guests.csv: ratings of people who are not in ratings.csv.gz, perhaps of films that are not.
-nearkin embed ratings.csv.gz --read min_weight=4 --split time --right-features movies.csv --out taste
+nearkin embed ratings.csv.gz --min-weight 4 --split time --right-features movies.csv --out taste
 nearkin evaluate taste later.csv
 nearkin recommend taste --all -k 10 --out recs.csv
 nearkin recommend taste --history guests.csv --unknown skip -k 10 --out guests_recs.csv

@@ -1,5 +1,5 @@
 # Every night: learn from today's purchases, renew the index, write suggestions. shop and idx are of the first night:
-#   nearkin embed log.jsonl --read "timestamp=bought=%d.%m.%Y %H:%M" --split time --out shop
+#   nearkin embed log.jsonl --timestamp bought --split time --out shop
 #   nearkin compress shop --method int8 --out idx
 nearkin embed today.jsonl --start shop --out shop
 nearkin add idx shop --upsert

@@ -97,7 +97,7 @@ def test_bad_options_are_named_before_the_table_is_read(
     [
         ("answers.csv", ("--split", "time"), "no column with a usual name of left"),
         ("pairs.csv", ("--loss", "ste"), "do not tell how to read a row"),
-        ("three.csv", (), "type --left ..., one of what ever, who, how"),
+        ("three.csv", (), "type --left ... and --right ..., of what ever, who, how"),
     ],
 )
 def test_options_of_the_other_kind_are_refused_with_what_to_type(

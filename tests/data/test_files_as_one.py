@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin.data import open_vectors, read_vectors
+from nearkin.pipeline.inputs import open_given
 from tests.covering import each
 
 LENGTHS = {"a": 70, "b": 0, "c": 1, "d": 40}
@@ -114,3 +115,16 @@ def test_a_description_notices_a_changed_row_anywhere_in_a_mapped_file(tmp_path:
         np.save(tmp_path / "X.npy", Y)
         found.add(open_vectors(tmp_path / "X.npy").describe())
     assert len(found) == 4
+
+
+def test_a_folder_of_parts_is_described_as_a_whole(tmp_path: Path) -> None:
+    """Only the first part and its rows were named."""
+    (tmp_path / "_SUCCESS").touch()
+    for number in range(12):
+        (tmp_path / f"part-{number}.csv").write_text(f"id,f0,f1\nv{number},{number},1\n")
+    given = open_given(tmp_path)
+    assert given.file.read()[:, 0].tolist() == list(range(12))
+    assert given.ids is not None
+    assert given.ids.tolist() == [f"v{number}" for number in range(12)]
+    assert given.about.startswith("12 files of 12 rows, the first is ")
+    assert given.about.endswith("ids in column 'id'")

@@ -80,6 +80,10 @@ def test_parts_are_read_in_the_order_of_their_numbers(tmp_path: Path, subtests: 
     write(tmp_path, "user,product\nu,x\n", "part-3.csv")
     with pytest.raises(ValueError, match=r"part-3\.csv has the columns user, product"):
         read_table(tmp_path)
+    (tmp_path / "year=2024").mkdir()
+    with pytest.raises(ValueError, match=r"holds folders; .*/\*\*/\*.parquet'"):
+        read_table(tmp_path)
+    (tmp_path / "year=2024").rmdir()
     write(tmp_path, "x", "notes.md")
     with pytest.raises(ValueError, match="give parts of one table by a pattern"):
         read_table(tmp_path)
@@ -91,7 +95,10 @@ def test_roles_are_names_and_never_places_or_cells(tmp_path: Path, subtests: pyt
         "user,customer,item\na,b,c\n": "user, customer, which may each be left; type left='user'",
         "user,item,rating,plays\na,b,1,2\n": "rating, plays, which may each be weight",
         "1,2,3\n1,3,4\n": "begins with numbers .* header=False",
-        "user item\na b\n": "one column .* delimiter=' '",
+        "who,what\nu1,7\nu2,8\n": r"usual name of left \(.* and of right \(.*type left=... and right=..., of who, what",
+        "ann,7,5\nbob,8,5\n": "of ann, 7, 5; if the first line is data, header=False",
+        "user item\na b\n": r"without comma, semicolon, tab or bar \(user item\); .*: delimiter=' '$",
+        "1::7::5::978300760\n1::8::5::978300761\n": "delimiter='::', header=False$",
         "user;item,name\na;b,c\n": "comma and semicolon; type which one",
         "user,item,item\na,b,c\n": "two columns called 'item'",
         "user,item\n": "a header and no rows",
@@ -116,6 +123,7 @@ def test_ids_are_canonical_integers_or_text_as_written(subtests: pytest.Subtests
         ["7.0", "8"],
         ["a", "b"],
         [str(10**20), "8"],
+        ["[unknown]", "[31m", "{x"],
     ):
         with subtests.test(str(cells)):
             assert ids_of(*cells) == sorted(cells)
@@ -135,6 +143,12 @@ def test_what_is_no_id_is_refused_with_its_cell(subtests: pytest.Subtests) -> No
         ("a", "b "): "blanks at an end",
         ("a", "[1, 2]"): "lists in text",
         ("a", '{"ImportId": "QID1"}'): "ImportId",
+        (
+            "Item",
+            '{"ImportId": "QID1"}',
+            "a",
+        ): r"lines of the header: .*skiprows=\[1, 2\]",
+        ("Item", *many): r"'Item' in row 0 .*; if they are further lines of the header: .*skiprows=\[1\]",
         ("a", "b\nc"): "line breaks",
         ("a", "x" * (MAX_TEXT + 1)): "more than 1,000 characters",
         ("a", None): "1 missing id",
@@ -163,6 +177,7 @@ def test_cells_at_fault_are_named_by_their_line(tmp_path: Path, subtests: pytest
         "user,item,rating\na,b,1\na,c,inf\n": "infinite in line 3",
         "user,item,time\na,b,2026-11-27\na,c,28.11.2026\n": "'28.11.2026' in line 3, no number and no ISO date",
         "user,item,time\na,b,1600000000\na,c,1600000000000\n": r"two units, seconds \('1600000000' in line 2\)",
+        "user,item,rating\nUser,Item,Stars\n{1},b,{2}\na,b,5\n": r"'Stars' in line 2, '.2.' in line 3, .*\[1, 2\]",
         "user,item,split\na,b,train\na,c,dev\n": "holds 'dev'",
     }
     for text, why in refused.items():

@@ -147,6 +147,8 @@ def test_vectors_that_the_names_do_not_tell_are_refused(tmp_path: Path, subtests
         "0,1\n1,2\n": "add_prefix",
         "1.5,2\n1,2\n": "header=False",
         "f0;f1\n1,5;2,5\n": "comma",
+        "2 2\nthe 1 2\nof 3 4\n": "rename the file: that format has the ending .vec",
+        "the 1 2\nof 3 4\n": "delimiter=' ', header=False$",
     }
     for text, why in refused.items():
         (tmp_path / "a.csv").write_text(text)

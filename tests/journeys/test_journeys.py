@@ -73,7 +73,7 @@ def test_ratings(rng: np.random.Generator) -> None:
     stars = np.clip(np.where(likes, 4.5, 2) + rng.integers(-1, 2, 2400) / 2, 0.5, 5)
     times = [f"2024-01-{1 + n // 100:02d}T12:00:00+01:00" for n in range(2400)]
     lines = [f"u{u},m{m},{s},{t}\n" for u, m, s, t in zip(user, movie, stars, times, strict=True)]
-    head = "user,movie,stars,time\n"
+    head = "user,movie,rating,time\n"
     Path("ratings.csv.gz").write_bytes(gzip.compress((head + "".join(lines[:2000])).encode()))
     Path("later.csv").write_text(
         head + "".join(line for line, liked in zip(lines[2000:], likes[2000:], strict=True) if liked)

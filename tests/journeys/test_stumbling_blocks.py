@@ -3,7 +3,6 @@
 import bz2
 import gzip
 import json
-import lzma
 import pydoc
 import re
 from datetime import date
@@ -20,7 +19,7 @@ from nearkin.cli import screen
 from nearkin.pipeline.embed_comparisons import embed_comparisons
 from nearkin.pipeline.pairs import embed_pairs
 from nearkin.plots.figures import plot_map
-from tests.cli.conftest import refused, run, run_json
+from tests.cli.conftest import run, run_json
 from tests.covering import each
 
 pd = pytest.importorskip("pandas")  # not among the lowest versions
@@ -31,7 +30,7 @@ FRAME = pd.DataFrame(ROWS, columns=["user", "item", "rating"])
 
 def write_table(path: Path) -> None:
     """The pairs ROWS in the format of the ending."""
-    packers = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+    packers = {".gz": gzip.compress, ".bz2": bz2.compress}
     text = CSV if ".csv" in path.name else FRAME.to_json(orient="records", lines=True)
     if path.suffix in packers:
         path.write_bytes(packers[path.suffix](text.encode()))
@@ -45,14 +44,14 @@ def write_table(path: Path) -> None:
             stream.write_table(table)
 
 
-@each("ending", ["csv.gz", "csv.bz2", "csv.xz", "jsonl", "jsonl.gz", "feather", "arrow"])
+@each("ending", ["csv.gz", "csv.bz2", "jsonl", "jsonl.gz", "feather", "arrow"])
 def test_exports_are_read_in_the_format_they_have(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"pairs.{ending}"
     write_table(path)
     pairs = nk.read_interactions(path)
     assert (pairs.left_ids.tolist(), pairs.right_ids.tolist()) == (["ann", "bob"], [7, 9])
     assert pairs.weights.tolist() == [5.0, 2.5, 4.0]
-    with pytest.raises(ValueError, match="is rating a coordinate"):
+    with pytest.raises(ValueError, match=r"columns=\['item', 'rating'\]"):
         nk.read_vectors(path)
     assert nk.read_vectors(f"{path}:item,rating").tolist() == [[7, 5], [9, 2.5], [7, 4]]  # the text is a column of ids
 
@@ -173,7 +172,7 @@ def test_features_are_described_and_gaps_filled(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(CSV)
     pairs = nk.read_interactions(tmp_path / "a.csv", right_features=items)
     assert pairs.source.questions[0].endswith(
-        "items.csv: numbers year, price (1 missing); categories genre (1 missing, 2 different)"
+        "items.csv, ids in item: numbers year, price (1 missing); categories genre (1 missing, 2 different)"
     )
     prices = pairs.right_features.toarray()[:, -1]
     np.testing.assert_allclose(prices[1], 0, atol=1e-6)  # the mean, of columns with mean 0
@@ -218,7 +217,7 @@ def test_what_was_no_liking_is_none_in_later_pairs(tmp_path: Path) -> None:
     pairs = [(u, i, 5 if u % 3 == i % 3 else 1) for u, i in np.ndindex(12, 9)]
     for name, part in (("first", pairs[::2]), ("later", pairs[1::2])):
         lines = [f"u{user},i{item},{stars}" for user, item, stars in part]
-        (tmp_path / f"{name}.csv").write_text("\n".join(["user,item,stars", *lines]))
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user,item,rating", *lines]))
     embed_pairs(tmp_path / "first.csv", out=tmp_path / "emb", dim=2, loss="all-pairs", split="none", min_weight=4)
     judged = run("evaluate", tmp_path / "emb", tmp_path / "later.csv").stdout
     assert "evaluated on 18 pairs" in judged
@@ -243,16 +242,14 @@ def test_features_show_their_gain(shop: Path, tmp_path: Path) -> None:
 
 
 @each("ending", ["parquet", "jsonl"])
-def test_two_columns_of_text_are_asked_about(tmp_path: Path, ending: str) -> None:
-    """Rows were numbered from 0; with --ids FILE:COLUMN the column was called left aside."""
+def test_ids_may_come_from_another_column(tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"pk.{ending}"
     rows = [{"package": f"p{i}", "about": f"does {i}", "embedding": [i / 7, 1.0]} for i in range(30)]
     pd.DataFrame(rows).to_parquet(file) if ending == "parquet" else file.write_text("\n".join(map(json.dumps, rows)))
     assert nk.read_vectors(file).shape == (30, 2), "vectors alone need no ids"
     small = ("compress", file, "--method", "int8", "--out", tmp_path / "idx")
-    refused(f"(package, about); type --ids {file}:package (for queries --query-ids)", *small)
     made = run(*small, "--ids", f"{file}:package")
-    assert f"ids from {file}:package; left aside: about" in made.stdout
+    assert f"left aside: package, about; ids from {file}:package" in made.stdout
     assert nk.Index.load(tmp_path / "idx").ids[:2].tolist() == ["p0", "p1"]
 
 
@@ -379,8 +376,8 @@ def test_an_error_about_a_wide_export_is_short(tmp_path: Path) -> None:
     """It listed all columns with their texts, 1,596 characters."""
     texts = [f"Which is more like red: orange or blue? Choose one of these two please ({n})" for n in range(40)]
     (tmp_path / "wide.csv").write_text(",".join(texts) + "\n" + ",".join(["orange"] * 40) + "\n")
-    with pytest.raises(ValueError, match="has 40 object columns") as error:
-        nk.read_comparisons(tmp_path / "wide.csv", header=True)
+    with pytest.raises(ValueError, match=r"\(40 in all\)") as error:
+        nk.read_comparisons(tmp_path / "wide.csv")
     assert len(str(error.value)) < 700
 
 
@@ -393,62 +390,15 @@ def test_a_matrix_moves_from_torchs_parametrization() -> None:
     torch.testing.assert_close(ours.weight, torchs.weight)
 
 
-@each("code", ["-1", "9", "skip", "don't know"])
-@each("answers", [("1", "2"), ("1.0", "2.0"), ("left", "right"), ("blue", "green"), ("1", "-1")])
-def test_other_codes_for_no_answer_are_asked_about(tmp_path: Path, code: str, answers: tuple[str, str]) -> None:
-    """They were called wrong, or the first right answer was; no option left them out."""
-    if code in answers:
-        return
-    path = tmp_path / "a.csv"
-    rows = [f"red,blue,green,{answer},{who}" for answer in answers for who in ("anna", "ben")]
-    lines = ["ref,left,right,choice,rater", *rows, f"red,blue,green,{code},anna"]
-    path.write_text("\n".join(lines))
-    with pytest.raises(ValueError, match=r"in 1 row of 5 \(row 4\); .*to leave these rows out") as asked:
-        nk.read_comparisons(path)
-    assert f"missing={code!r}" in str(asked.value)
-    found = nk.read_comparisons(path, missing=code)
-    assert found.objects[found.indices[:, 1]].tolist() == ["blue", "blue", "green", "green"]
-    assert "1 row without an answer (anna 1)" in str(found.source)
-    with pytest.raises(ValueError, match="missing is 'dorp'; it must be 'raise', 'drop' or answers that"):
-        nk.read_comparisons(path, missing="dorp")
-
-
-@pytest.mark.usefixtures("no_pictures")
-@pytest.mark.parametrize(("scale", "code"), [((1, 2, 3, 4, 5), 9), ((1, 2, 3), -1), ((0, 40, 71, 100), -9)])
-def test_codes_among_ratings_are_asked_about(tmp_path: Path, scale: tuple[int, ...], code: int) -> None:
-    """A 99 on a scale from 1 to 7 was a rating."""
-    path = tmp_path / "a.csv"
-    pairs = [(a, b) for a in "pqrs" for b in "tuvw"]
-    rows = [f"{a},{b},{scale[n % len(scale)]}" for n, (a, b) in enumerate(pairs)]
-    path.write_text("\n".join(["x,y,similarity", *rows]))
-    assert nk.read_comparisons(path).source.questions == ()
-    path.write_text("\n".join(["x,y,similarity", *rows, f"p,q,{code}"]))
-    (question,) = nk.read_comparisons(path).source.questions
-    assert f"does {code} mean no answer? missing='{code}' (--missing {code})" in question
-    made = run("embed", path, "--missing", code, "--out", tmp_path / "map")
-    assert "1 row without an answer" in made.stdout
-    assert "mean no answer" not in made.stdout
-
-
-def test_an_object_called_na_is_an_answer(tmp_path: Path) -> None:
-    """Namibia; and a -99 among objects is none."""
-    path = tmp_path / "a.csv"
-    path.write_text("ref,left,right,choice\nBW,NA,ZA,NA\nBW,ZA,NA,ZA\n")
-    assert len(nk.read_comparisons(path)) == 2
-    path.write_text("anchor,near,far\nred,blue,green\nred,-99,blue\n")
-    with pytest.raises(ValueError, match="1 row of 2 without an answer or an object"):
-        nk.read_comparisons(path)
-
-
 def test_the_wrong_answer_is_named_with_its_options(tmp_path: Path) -> None:
     """The first row was named, which is right, with the rules of all forms."""
     path = tmp_path / "a.csv"
     path.write_text("ref,left,right,choice\n" + "red,blue,green,blue\n" * 9 + "red,blue,green,purple\n")
     with pytest.raises(
         ValueError,
-        match=r"holds 'purple' in 1 row of 10 \(row 9\); the others hold the name of .*\(here blue or green\)",
+        match=r"holds 'purple' in line 11; an answer is the name of a shown object \(here blue, green\)",
     ):
         nk.read_comparisons(path)
     path.write_text("x,y,z,response\n" + "red,blue,green,1\nred,blue,green,3\n" * 5 + "red,blue,green,7\n")
-    with pytest.raises(ValueError, match=r"holds '7' in 1 row of 11 \(row 10\); the others hold 1, 2, 3\."):
-        nk.read_comparisons(path, form="odd-one-out")
+    with pytest.raises(ValueError, match=r"holds '7' in line 12; an answer is .* or a place"):
+        nk.read_comparisons(path, form="odd-one-out", columns=["x", "y", "z"])

@@ -19,7 +19,7 @@ MISSING = (  # cells of text that hold no value: pandas' list, and that of datab
 )
 _FEW = 0.1  # share of cells that are no integers, up to which a column of integers holds faults
 _CANONICAL = r"^(0|-?[1-9][0-9]{0,18})$"
-_ODD_TEXT = r"^\s|\s$|^[\[{]|[\n\r\x00]"  # blanks at an end, a list or an object, a line break, NUL
+_ODD_TEXT = r"""^\s|\s$|^[\[{](.*["',\d].*)?[\]}]$|[\n\r\x00]"""  # blanks at an end, a list, a line break, NUL
 _UNITS = {"seconds": 1e8, "milliseconds": 1e11, "microseconds": 1e14, "nanoseconds": 1e17}  # since 1970, from 1973 on
 
 
@@ -93,7 +93,7 @@ class Column:
     def shown(self, rows: np.ndarray) -> str:
         """The first cells at some rows, with their places."""
         cells = [f"{str(self.cells[row].as_py())[:60]!r} in {self.place(row)}" for row in rows[:3].tolist()]
-        return ", ".join(cells) + (f" and {counted(len(rows) - 3, 'more')}" if len(rows) > 3 else "")
+        return ", ".join(cells) + (f" and {len(rows) - 3:,} more" if len(rows) > 3 else "")
 
     def ids(self) -> "np.ndarray | Coded":
         """int64 (n,) if every cell is a canonical integer, else text exactly as written, by its distinct values.
@@ -119,8 +119,12 @@ class Column:
         odd = np.flatnonzero(~whole[codes])
         if 0 < len(odd) <= _FEW * len(codes):
             raise ValueError(
-                f"{self.title} holds integers but for {counted(len(odd), 'cell')}: {self.shown(odd)}; leave these rows "
-                f"out, or write all ids as text: frame[{self.name!r}] = 'i' + frame[{self.name!r}].astype(str)"
+                f"{self.title} holds integers but for {counted(len(odd), 'cell')}: {self.shown(odd)}; "
+                + self._way_of(
+                    odd,
+                    "leave these rows out, or write all ids as text: "
+                    f"frame[{self.name!r}] = 'i' + frame[{self.name!r}].astype(str)",
+                )
             )
         if not len(odd):
             try:
@@ -140,7 +144,15 @@ class Column:
     def _refuse(self, odd: np.ndarray, codes: np.ndarray, what: str, way: str) -> None:
         rows = np.flatnonzero(odd[codes])
         if len(rows):
-            raise ValueError(f"{self.title} {what}: {self.shown(rows)}; type frame[{self.name!r}]{way}")
+            way = self._way_of(rows, f"type frame[{self.name!r}]{way}")
+            raise ValueError(f"{self.title} {what}: {self.shown(rows)}; {way}")
+
+    def _way_of(self, rows: np.ndarray, way: str) -> str:
+        """What to type for faulty cells: `way`, or to skip the first two lines if only they are faulty."""
+        if rows[-1] > 1 or self.line == 1 or len(self) < 3:
+            return way
+        skipped = [*range(1, int(rows[-1]) + 2)]
+        return f"if they are further lines of the header: pandas.read_csv(path, skiprows={skipped}); else {way}"
 
     def numbers(self) -> np.ndarray:
         """Numbers (n,), exact as they are typed; ValueError for missing cells and for text that is no plain number."""
@@ -177,17 +189,23 @@ class Column:
         except pa.ArrowInvalid:
             rows = self._first_wrong(cells, cast)
             raise ValueError(
-                f"{self.title} holds {self.shown(rows)}, no plain number; convert units, decimal commas and thousands: "
-                f"frame[{self.name!r}] = frame[{self.name!r}].str.replace(',', '.').astype(float)"
+                f"{self.title} holds {self.shown(rows)}, no plain number; "
+                + self._way_of(
+                    rows,
+                    "convert units, decimal commas and thousands: "
+                    f"frame[{self.name!r}] = frame[{self.name!r}].str.replace(',', '.').astype(float)",
+                )
             ) from None
 
     def _first_wrong(self, cells: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> np.ndarray:
-        """The row (1,) of the first cell that does not cast, found by halves."""
+        """The row of the first cell that does not cast, found by halves, and those of the next two that do not."""
         first, stop = 0, len(cells)
         while stop - first > 1:
             middle = (first + stop) // 2
             first, stop = (first, middle) if not _casts(cells[first:middle], cast) else (middle, stop)
-        return np.array([first])
+        return np.array(
+            [row for row in range(first, min(first + 3, len(cells))) if not _casts(cells[row : row + 1], cast)]
+        )
 
     def times(self) -> np.ndarray:
         """Times (n,): numbers of one unit unchanged, dates and ISO dates as seconds since 1970 (UTC).
@@ -271,10 +289,10 @@ def kind_of(kind: pa.DataType) -> str:
 
 
 def plain_cells(values: "pa.Array | pa.ChunkedArray") -> pa.Array:
-    """Cells as tables hold them: one array, without dictionaries and extension types, bytes and UUIDs as text, text
+    """Cells in the form of tables: one array, without dictionaries and extension types, bytes and UUIDs as text, text
     that is null as ""."""
     cells = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if isinstance(cells, pa.ChunkedArray):  # older versions keep no chunk as it is
+    if isinstance(cells, pa.ChunkedArray):  # older versions keep no chunk unchanged
         cells = pa.concat_arrays(cells.chunks) if cells.num_chunks else pa.array([], cells.type)
     if isinstance(cells, pa.ExtensionArray):
         uuid = cells.type.extension_name == "arrow.uuid"

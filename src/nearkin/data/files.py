@@ -126,7 +126,9 @@ def by_number(name: object) -> list[tuple[str, int]]:
 def _parts_of(folder: Path) -> list[Path]:
     names = [path for path in folder.iterdir() if path.name[0] not in "._"]
     endings = sorted({Locator(path).suffix for path in names})
-    if len(endings) != 1 or any(map(Path.is_dir, names)):
+    if any(map(Path.is_dir, names)):
+        raise ValueError(f"{folder} holds folders; give parts of one table by a pattern: '{folder}/**/*.parquet'")
+    if len(endings) != 1:
         held = f"files that end in {', '.join(map(repr, endings))}" if endings else "no file"
         raise ValueError(f"{folder} is a folder of {held}; give parts of one table by a pattern: '{folder}/*.parquet'")
     return sorted(names, key=by_number)

@@ -119,8 +119,10 @@ def _roles(table: Table, asked: dict[str, str | None]) -> dict[str, Column]:
     columns = {
         role: column
         for role, name in asked.items()
-        if (column := table.role(role, name, needed=role in ("left", "right"), taken=typed)) is not None
+        if (column := table.role(role, name, needed=False, taken=typed)) is not None
     }
+    if lacking := [side for side in ("left", "right") if side not in columns]:
+        raise table.lacks(*lacking)
     names = [column.name for column in columns.values()]
     if twice := [role for role in columns if names.count(columns[role].name) > 1]:
         raise ValueError(f"{' and '.join(twice)} are both the column {columns[twice[0]].name!r}; name two columns")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import accumulate
 
 NAMES: dict[str, tuple[str, ...]] = {
     # pairs
@@ -43,6 +44,7 @@ def plain(name: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as messages show them: at most twelve, each cut at 40 letters."""
+    """Names as messages show them: at most twelve and 150 letters, each name cut at 40 letters."""
     shown = [name if len(name) <= 40 else f"{name[:40]}..." for name in names]
-    return (", ".join(shown[:12]) or "none") + (f", ... ({len(shown)} in all)" if len(shown) > 12 else "")
+    few = [name for name, end in zip(shown[:12], accumulate(map(len, shown)), strict=False) if end <= 150]
+    return (", ".join(few) or "none") + (f", ... ({len(shown)} in all)" if len(shown) > len(few) else "")

@@ -21,7 +21,7 @@ from nearkin.data.files import SHEET, TABLES, TEXT, Locator, brief, extra, locat
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
 from nearkin.data.names import NAMES, listed, plain
-from nearkin.data.text import TextWords, read_text, text_of
+from nearkin.data.text import TextWords, any_number, read_text, text_of, unparted
 from nearkin.records import Reading
 
 
@@ -76,15 +76,19 @@ class Table:
             return self.columns[usual[0]]
         if not needed:
             return None
-        if len(self.columns) == 1 and self.header is not None:
-            raise ValueError(
-                f"{self.name} has one column ({listed(self.columns)}); type what parts its cells: delimiter=' '"
-            )
-        names = ", ".join(NAMES[role])
-        raise ValueError(
-            f"{self.name} has no column with a usual name of {role} ({names}); type {role}=..., one of "
-            f"{listed(self.columns)}"
-        )
+        raise self.lacks(role)
+
+    def lacks(self, *roles: str) -> ValueError:
+        """The error for a table without a column of one or two roles, with what to type."""
+        if len(self.columns) == 1 and self.delimiter is None and self.header is not None:
+            ((name, column),) = self.columns.items()
+            return unparted(self.name, name if self.header else str(column.cells[0]))
+        usual = " and of ".join(f"{role} ({', '.join(NAMES[role][:6])}, ...)" for role in roles)
+        typed = " and ".join(f"{role}=..." for role in roles)
+        text = f"{self.name} has no column with a usual name of {usual}; type {typed}, of {listed(self.columns)}"
+        if self.header and any_number(self.columns):
+            text += "; if the first line is data, header=False"
+        return ValueError(text + "; comparisons, surveys: see docs/reading.md" * ("left" in roles and "right" in roles))
 
     def rows(self, keep: np.ndarray) -> "Table":
         """The rows (mask) of a table."""

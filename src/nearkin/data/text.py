@@ -1,7 +1,7 @@
 """Text tables, bytes to cells, by pyarrow: the delimiter is read from the first line, or typed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _WORDS = {word: mark for mark, word in MARKS.items()} | {"space": " ", "\\t": "\t"}
 _STAND_IN = "\x1f"  # for a delimiter of several bytes, and for none
 _LONGEST = 2**26  # bytes of a line
+_NUMBER = re.compile(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", re.IGNORECASE)
 
 
 class TextWords(TypedDict, total=False):
@@ -122,7 +123,7 @@ class Text:
         return found
 
     def fault(self, error: pa.ArrowInvalid) -> ValueError:
-        """What pyarrow says of a row, by the number of its line."""
+        """The error for pyarrow's message about a row, by the number of its line."""
         text = str(error)
         row = re.search(r"Row #(\d+): ", text)
         if "got out of sync" in text or "straddling" in text:
@@ -192,7 +193,7 @@ def _as_utf8(where: Locator, data: bytes, encoding: str, *, whole: bool) -> byte
 
 
 def _mark_of(where: Locator, first: str, typed: str | None) -> str | None:
-    """The delimiter that is typed, or the only usual one of the first line; None where there is none."""
+    """The delimiter that is typed, or the only usual one of the first line; or None."""
     if typed is not None:
         return _WORDS.get(typed, typed)
     bare = re.sub(r'"[^"]*"', "", first)
@@ -209,7 +210,7 @@ def _names(where: Locator, first: str, mark: str | None, header: bool) -> list[s
     cells = [first] if mark is None else _cut(first, mark)
     if not header:
         return [str(place) for place in range(len(cells))]
-    if all(re.fullmatch(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", cell, re.IGNORECASE) for cell in cells):
+    if all(map(_NUMBER.fullmatch, cells)):
         way = "type header=False"
         if cells == [str(place) for place in range(len(cells))]:
             way = "if pandas wrote these, type frame.add_prefix('f').to_csv(...); if they are data, header=False"
@@ -218,6 +219,20 @@ def _names(where: Locator, first: str, mark: str | None, header: bool) -> list[s
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise ValueError(f"{where} has two columns called {twice[0]!r}; rename one")
     return [name or f"(no name {place})" for place, name in enumerate(names)]
+
+
+def unparted(where: object, line: str) -> ValueError:
+    """The error for a table whose first line holds none of the four delimiters, with what it holds instead."""
+    mark = re.search(r"[^\w.+-]+", line)
+    way = "" if mark is None else f": delimiter={mark[0]!r}" + ", header=False" * any_number(line.split(mark[0]))
+    return ValueError(
+        f"{where} has a first line without comma, semicolon, tab or bar ({line[:60]}); type what parts its cells{way}"
+    )
+
+
+def any_number(names: Iterable[str]) -> bool:
+    """Whether some name of a column is a number: the first line is then data."""
+    return any(map(_NUMBER.fullmatch, names))
 
 
 def _cut(line: str, mark: str) -> list[str]:

@@ -161,7 +161,7 @@ def open_vectors(
     Formats: .npy, .safetensors, .h5 (extra `hdf5`), .fvecs, .bvecs, .ivecs, .fbin, .ibin, .u8bin, .i8bin (all
     memory-mapped), .npz, .parquet, and, read whole, .csv, .tsv, .txt, .vec (word2vec's text), .feather, .arrow, .jsonl.
     Of a table the vectors are one column of lists, or the numbered columns of one prefix (f0, f1, ...); `ids()` gives
-    the column called id, word, user or item, and `about` says what was read. Pickled objects are never loaded.
+    the column called id, word, user or item, and `about` describes what was read. Pickled objects are never loaded.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin._check import as_array, check_choice
-from nearkin._fields import StrPath, counted, quoted
+from nearkin._fields import StrPath, counted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin._types import ArrayLike, Record
 from nearkin.data import VectorFile, open_vectors, read_column, read_table
@@ -76,18 +76,16 @@ def split_side(path: StrPath) -> tuple[Path, str | None]:
 
 
 def open_given(path: StrPath, default: str = "right", ids: StrPath | None = None) -> GivenVectors:
-    """The vectors of a file or of a folder, of pairs of the side in "FOLDER:left" or else the `default` one, and their
-    ids, those in the file `ids` if it is given."""
+    """The vectors of a file, of a folder of parts or of a saved folder, and their ids, those in the file `ids` if it is
+    given. Of pairs: the vectors of the side in "FOLDER:left", or else of the `default` one."""
     folder, side = split_side(path)
-    if not folder.is_dir():
+    is_saved = folder.is_dir() and ((folder / "config.json").is_file() or not any(folder.iterdir()))
+    if not is_saved and side is None:
         file = open_vectors(path)
         if ids is None:
             return GivenVectors(file, file.ids(), about=file.about)
-        about = f"{file.about}, here from {ids}" if file.about else ""
+        about = f"{file.about}; ids from {ids}" if file.about else ""
         return GivenVectors(file, read_ids(ids, len(file)), about=about)
-    endings = sorted({file.suffix for file in folder.iterdir()} - {""})
-    if endings and not (folder / "config.json").is_file():
-        raise ValueError(f"{folder} is a folder of files; give these by a pattern, {quoted(f'{folder}/*{endings[0]}')}")
     vectors, own, metric, left = one_version(folder, lambda path: _vectors_of(path, side, default))
     X = np.ascontiguousarray(vectors, np.float32)
     names = own if ids is None else read_ids(ids, len(X))

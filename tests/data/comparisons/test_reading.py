@@ -118,6 +118,13 @@ def test_an_answer_of_two_readings_is_refused() -> None:
         nk.read_comparisons(names)
 
 
+def test_raters_are_labels_of_any_text() -> None:
+    """One person who typed a name among numbered ones made a survey unreadable."""
+    raters = ["[1, 2]", "-1", *map(str, range(1, len(ANSWERS) - 1))]
+    read = nk.read_comparisons(ANSWERS.assign(rater=raters))
+    assert set(np.asarray(read.annotators).astype(str).tolist()) == set(raters)
+
+
 def test_missing_answers_are_dropped_and_counted_where_it_is_typed() -> None:
     frame = ANSWERS.assign(choice=ANSWERS.choice.where(ANSWERS.index % 6 != 0, None), rater="ann")
     with pytest.raises(ValueError, match="10 missing ids, the first in row 0"):

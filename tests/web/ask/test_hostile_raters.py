@@ -27,6 +27,10 @@ TYPED = (
     "two\r\nlines",
     "\ud800x",
     "\x1b[31m",
+    "[1, 2]",
+    "7",
+    "NA",
+    "null",
 )
 
 

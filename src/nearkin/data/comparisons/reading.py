@@ -84,7 +84,7 @@ def read_comparisons(
     Parameters
     ----------
     path: file, folder or pattern of parts, or DataFrame.
-    form: None (ordered rows, by the names of columns), or what a row with an answer says:
+    form: None (ordered rows, by the names of columns), or what an answer in a row means:
         "triplet": of two shown objects the answer is nearer to the anchor;
         "odd-one-out": of three shown objects the answer is the odd one (without an answer, the column called odd);
         "ranking": an anchor, then objects from the nearest to the farthest;
@@ -197,9 +197,8 @@ def _form_of(table: Table, columns: Sequence[str] | None, answer: str | None) ->
             return "distances"
     raise ValueError(
         f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row. Call them anchor, "
-        "near and far, or i, j, l and k; or type columns=['...', '...', '...'] with the columns of objects, and form=: "
-        "'triplet' (response=... is the nearer of two), 'odd-one-out' (the odd one of three), 'ranking', or 'rated' "
-        f"with scale={_extremes(table)}"
+        "near and far, or i, j, l and k; or type columns=[...], those of objects, and form='triplet' (response=... is "
+        f"the nearer of two), form='odd-one-out', form='ranking', or form='rated' with scale={_extremes(table)}"
     )
 
 
@@ -267,7 +266,7 @@ def _rows(
     ids = _joined([column.ids() for column in roles.objects])
     more: Record = {
         "weights": None if roles.weight is None else roles.weight.numbers(),
-        "annotators": None if roles.rater is None else _array(roles.rater.ids()),
+        "annotators": None if roles.rater is None else roles.rater.labels(),
     }
     if roles.rating is not None:
         ratings, high_is_near = _on_scale(roles.rating, roles.form, scale)
@@ -376,7 +375,7 @@ def _read_archive(table: Table, on_invalid: str, objects: Sequence[object] | Non
     if odd and any(len(table.columns.get(name, table.matrices.get(name, ""))) == len(rows) for name in odd):
         raise ValueError(f"{table.name} holds {odd[0]!r}, an entry a comparison; call it one of {', '.join(known)}")
     optional: Record = {
-        name: _array(table.columns[name].ids()) if name == "annotators" else table.columns[name].numbers()
+        name: table.columns[name].labels() if name == "annotators" else table.columns[name].numbers()
         for name in known
         if name in table.columns
     }

@@ -16,7 +16,7 @@ from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
 from nearkin.data.formats.parquet import open_file, read_frame
 from nearkin.data.names import NAMES, listed, plain
-from nearkin.data.text import Text, TextOptions, read_text
+from nearkin.data.text import Text, TextOptions, read_text, unparted
 
 Batches: TypeAlias = Callable[[list[str], int], Iterator[list[pa.Array]]]
 """(names, rows) to the columns of these names, at most `rows` at a time."""
@@ -63,8 +63,7 @@ def _no_vectors(kinds: dict[str, str], source: str, numeric: list[str]) -> Value
     name = list(kinds)[-1][:40]
     return ValueError(
         f"{what}: {listed(kinds)} hold text. Lists in text are read by "
-        f"frame[{name!r}].map(ast.literal_eval), decimal commas by pandas.read_csv(path, decimal=','), "
-        "cells parted otherwise by delimiter=' '"
+        f"frame[{name!r}].map(ast.literal_eval), decimal commas by pandas.read_csv(path, decimal=',')"
     )
 
 
@@ -98,13 +97,15 @@ def arrow_rows(table: "pa.Table | dict[str, Extra]", source: str, typed: Sequenc
 
 
 def open_text(where: Locator, options: TextOptions) -> FileRows:
-    """Rows of a text table. Which columns are numbers, the first row tells; without a header its text names rows."""
+    """Rows of a text table. The first row decides which columns are numbers; without a header its text names rows."""
     text = read_text(where, options)
     head = replace(text, data=b"".join(text.data.splitlines(keepends=True)[: 1 + text.header])).table()
     if not head.num_rows:
         raise ValueError(f"{where} has a header and no rows; at least one row is needed")
     seen = {name: head.column(name)[0].as_py() for name in text.names}
     kinds = {name: "float" if Column(name, pa.array([cell])).is_numeric else "text" for name, cell in seen.items()}
+    if text.delimiter is None and "text" in kinds.values():
+        raise _one_cell(where, text.names[0] if text.header else str(seen["0"]))
     chosen = choose(kinds, str(where.path), where.columns)
     if not text.header and kinds.get("0") == "text":
         chosen = Chosen(chosen.names, "0")
@@ -112,6 +113,15 @@ def open_text(where: Locator, options: TextOptions) -> FileRows:
     table = _numbers_of(text, types if chosen.ids is None else {chosen.ids: pa.string(), **types})
     columns = {name: plain_cells(table.column(name)) for name in table.column_names}
     return _held(columns, kinds, str(where.path), chosen)
+
+
+def _one_cell(where: Locator, line: str) -> ValueError:
+    if re.fullmatch(r"\d+ \d+", line):
+        return ValueError(
+            f"{where.path} begins with two numbers ({line}); if they are the numbers of rows and columns, as in "
+            "word2vec's text format, rename the file: that format has the ending .vec"
+        )
+    return unparted(where.path, line)
 
 
 def _numbers_of(text: Text, types: dict[str, pa.DataType]) -> pa.Table:
@@ -157,8 +167,8 @@ def table_rows(source: str, kinds: dict[str, str], chosen: Chosen, n: int, batch
     used = {*names, ids}  # a table may have 100,000 columns
     aside = [name for name in kinds if name not in used]
     span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-    about = f"{source}: {counted(n, 'row')} of {counted(shape[1], 'number')} in {span}; "
-    about += "rows are counted from 0" if ids is None else f"ids in column {ids!r}"
+    about = f"{source}: {counted(n, 'row')} of {counted(shape[1], 'number')} in {span}"
+    about += "" if ids is None else f"; ids in column {ids!r}"
     about += f"; left aside: {', '.join(aside[:8])}{', ...' * (len(aside) > 8)}" if aside else ""
     return replace(streamed_rows(shape, block.dtype, blocks), about=about, ids=None if ids is None else named)
 

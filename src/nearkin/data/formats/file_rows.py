@@ -156,7 +156,10 @@ def joined_rows(names: list[str], parts: list[FileRows]) -> FileRows:
 
     shape = (int(starts[-1]), parts[first].shape[1])
     streamed = any(part.streamed for part in parts)
-    return FileRows(shape, parts[first].dtype, blocks, take, parts[0].about, _joined_ids(parts), streamed)
+    about = parts[first].about
+    if about and len(parts) > 1:
+        about = f"{counted(len(parts), 'file')} of {counted(shape[0], 'row')}, the first is {about}"
+    return FileRows(shape, parts[first].dtype, blocks, take, about, _joined_ids(parts), streamed)
 
 
 def _joined_ids(parts: list[FileRows]) -> Callable[[], np.ndarray] | None:

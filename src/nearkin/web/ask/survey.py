@@ -25,6 +25,7 @@ from nearkin._fields import counted
 from nearkin._json import parsed_json
 from nearkin._storage import replacing, sync, try_lock
 from nearkin._types import Fields, Record
+from nearkin.data.column import MISSING
 from nearkin.metrics import triplet_error
 from nearkin.web.ask.questions import FORMS, Form, Items, Question, Shown
 from nearkin.web.serving import new_token
@@ -209,10 +210,11 @@ _JOINERS = "\u200c\u200d"  # between letters of Persian, and in emoji
 
 
 def spreadsheet_cell(text: str) -> str:
-    """The text, of people, for a CSV file: a spreadsheet would run one that begins as a formula, so it gets a \' in
-    front. Names of items are ids, which stay unchanged."""
+    """The text, of people, for a CSV file: one that a spreadsheet would run as a formula, or that means a missing cell,
+    gets a \' in front. Names of items are ids, which stay unchanged."""
     text = cleaned(text)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@") and not text[1:].isdecimal() else text
+    is_formula = text[:1] in ("=", "+", "-", "@") and not text[1:].isdecimal()
+    return f"'{text}" if is_formula or (text and text in MISSING) else text
 
 
 class AnswerTable:
