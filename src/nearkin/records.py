@@ -66,12 +66,12 @@ class Reading:
         form = f" ({self.form})" if self.form else ""
         head = "" if self.header is None else "the first line names the columns" if self.header else "no header"
         how = ", ".join(part for part in (head, self.delimiter and f"{self.delimiter}-separated") if part)
-        roles = ", ".join(f"{role} = {column}" for role, column in self.roles.items())
+        roles = "; " * bool(self.roles) + ", ".join(f"{role} = {column}" for role, column in self.roles.items())
         distinct = ", ".join(_ids(count, column) for column, count in self.distinct.items())
         notes = "".join(f"; {note}" for note in self.notes)
         how = f" [{how}]" if how else ""
         rows = counted(self.rows, self.kind.removesuffix("s"))
-        return f"{self.source}{how}: {rows}{form}; {roles}; {distinct}; first row: {self.first}{notes}"
+        return f"{self.source}{how}: {rows}{form}{roles}; {distinct}; first row: {self.first}{notes}"
 
 
 def _ids(count: int, column: str) -> str:
