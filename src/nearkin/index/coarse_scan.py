@@ -40,8 +40,7 @@ Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 Tried = Callable[[int], tuple[np.ndarray, np.ndarray]]
 # by whole codes: Q (q, d'), k, candidates (q, c), lists visited (q, p)
 Compare = Callable[[np.ndarray, int, np.ndarray, np.ndarray], Found]
-InLists: TypeAlias = faiss.IndexIVFPQ | faiss.IndexIVFAdditiveQuantizer
-Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer | InLists
+Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer | faiss.IndexIVFPQ | faiss.IndexIVFAdditiveQuantizer
 
 
 class _Made(NamedTuple):

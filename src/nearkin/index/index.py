@@ -476,8 +476,7 @@ class Index:
             selection = Selection.of(rows, among, exclude, len(positions))
             bits = self.metric == "hamming" and oversample is None
             Q = faiss_index.flat_codes(self.faiss_index)[positions] if bits else self._vectors(positions)
-            own = selection.without(np.arange(len(positions)), positions)
-            found = query.nearest(Q, k, own, callback or ignore)
+            found = query.nearest(Q, k, selection.without(np.arange(len(positions)), positions), callback or ignore)
             return found[0], named(found[1], rows.ids)
 
     def vectors(self, ids: ArrayLike) -> np.ndarray:
