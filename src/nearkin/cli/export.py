@@ -237,6 +237,6 @@ def bridge(
         file, pipeline.inputs.open_file(old or ""), out, learner, steps=steps, overwrite=overwrite
     )
     shown = {f"recall@10 of pairs held out, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
-    shown["chosen"] = made["chosen"]
+    shown |= {"recall@10 by chance": f"{made['chance']:.3f}", "chosen": made["chosen"]}
     following = command("bridge", "Q.npy", **{"with": out}, out="Q_old.npy")
     screen.finish(made, pairs(out, shown), f"Queries: {following}")

@@ -10,7 +10,7 @@ as product codes, twice as much as sums; a row in a list 20 bytes more.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard, cast
 
 import faiss
 import numpy as np
@@ -40,8 +40,7 @@ Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 Tried = Callable[[int], tuple[np.ndarray, np.ndarray]]
 # by whole codes: Q (q, d'), k, candidates (q, c), lists visited (q, p)
 Compare = Callable[[np.ndarray, int, np.ndarray, np.ndarray], Found]
-InLists: TypeAlias = faiss.IndexIVFPQ | faiss.IndexIVFAdditiveQuantizer
-Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer | InLists
+Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer | faiss.IndexIVFPQ | faiss.IndexIVFAdditiveQuantizer
 
 
 class _Made(NamedTuple):
@@ -83,7 +82,9 @@ class CoarseScan:
             step = max(1, _NUMBERS // (256 * inner.code_size + _MERGED * len(made.means) * _probes(inner)))
             for some in (slice(first, first + step) for first in range(0, len(Q), step)):
                 if compare is None:
-                    scores[some], positions[some] = _refined(_first(made), inner, Q[some], k, compared)
+                    how = faiss.IndexRefineSearchParameters(k_factor=max(1, compared / k))
+                    both = faiss.IndexRefine(_first(made), inner)
+                    scores[some], positions[some] = both.search(Q[some], k, params=how)
                 else:
                     visited = _visited(inner, Q[some], _probes(inner))
                     found = _scanned(made, Q[some], compared, visited)
@@ -169,7 +170,8 @@ def _translate(made: _Made, inner: Coded, places: np.ndarray | None, last: int) 
         some = slice(start, min(start + step, last))
         codes = _codes(inner, places, some)
         if made.numbers is None:
-            by_place = _nearest(_in_places(_codec(inner).decode(codes) @ made.axes, len(made.means)), made.means)
+            sums = cast(faiss.IndexAdditiveQuantizer, inner).aq.decode(codes)
+            by_place = _nearest(_in_places(sums @ made.axes, len(made.means)), made.means)
         else:
             by_place = np.stack([own.take(code) for own, code in zip(made.numbers, codes.T, strict=True)])
         pairs = by_place[::2].copy()
@@ -186,11 +188,6 @@ def _codes(inner: Coded, places: np.ndarray | None, some: slice) -> np.ndarray:
     if isinstance(inner, faiss.IndexIVF) and places is not None:
         return faiss_index.codes_at(inner, places[some])
     return np.ascontiguousarray(byte_codes(inner)[some])
-
-
-def _codec(inner: Coded) -> faiss.ProductQuantizer | faiss.AdditiveQuantizer:
-    """What decodes a row's code, in a list to the difference from its centre."""
-    return inner.pq if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) else inner.aq
 
 
 def _probes(inner: faiss.Index) -> int:
@@ -211,12 +208,6 @@ def _scanned(made: _Made, Q: np.ndarray, compared: int, visited: Found) -> np.nd
         return _first(made).search(Q, compared)[1]
     asked = np.ascontiguousarray(Q if made.axes is None else Q @ made.axes)
     return faiss_index.search_lists(made.scan, asked, compared, *visited)[1]
-
-
-def _refined(first: faiss.Index, whole: faiss.Index, Q: np.ndarray, k: int, compared: int) -> Found:
-    """The best k for queries Q (q, d') of candidates of the first index, `compared` in number and at least k."""
-    some = faiss.IndexRefineSearchParameters(k_factor=max(1, compared / k))
-    return faiss.IndexRefine(first, whole).search(Q, k, params=some)
 
 
 def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray, places: np.ndarray | None) -> int:

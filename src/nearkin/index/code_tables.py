@@ -8,7 +8,7 @@ brackets is the same for all queries and is cached: four bytes a vector. A flat 
 import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import faiss
 import numpy as np
@@ -20,7 +20,6 @@ from nearkin.index.faiss_index import codes_of_list
 
 _DECODED = 1 << 20  # numbers of decoded rows at a time
 _SCORES = 1 << 20  # of candidates at a time
-Made = TypeVar("Made")
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 TableIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer | faiss.IndexIVFPQ
 
@@ -111,10 +110,7 @@ class CodeTables:
 
     def _square(self, number: int) -> None:
         """Fill in |r|^2 + 2 <c, r> of the vectors in a list."""
-        if self._lists is None:
-            codes = byte_codes(self._inner)
-        else:
-            codes = codes_of_list(self._lists, number)[0]
+        codes = byte_codes(self._inner) if self._lists is None else codes_of_list(self._lists, number)[0]
         step = max(1, _DECODED // self._inner.d)
         for first in range(0, len(codes), step):
             rows = self._codec.decode(np.ascontiguousarray(codes[first : first + step])) - self._first
@@ -136,7 +132,7 @@ class CodeTables:
         return memory, np.column_stack([at - low, self._begins[:-1]])
 
 
-def in_threads(work: Callable[[np.ndarray], Made], n_queries: int) -> list[Made]:
+def in_threads(work: Callable[[np.ndarray], np.ndarray], n_queries: int) -> list[np.ndarray]:
     """What `work` makes of the numbers of the queries, shared among FAISS's threads; the compiled loops release
     Python's lock."""
     threads, queries = min(n_queries, faiss.omp_get_max_threads()), np.arange(n_queries)
@@ -156,8 +152,7 @@ def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: boo
 
     Equal scores keep their order, except about the k-th.
     """
-    if candidates.min(initial=0) < 0:
-        scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
+    scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
     keys, rows, c = scores if by_distance else -scores, np.arange(len(scores))[:, None], scores.shape[1]
     if 2 * k < c:
         few = np.sort(keys.argpartition(k - 1, axis=1)[:, :k], axis=1) + c * rows

@@ -36,10 +36,9 @@ def read_faiss(path: Path, ids: np.ndarray | None = None, *, binary: bool = Fals
             map_head = _MAP_HEADS.get(file.read(4), 0)
             file.seek(map_head)
             reader = faiss.PyCallbackIOReader(file.read)
+            read = faiss.read_index_binary if binary else faiss.read_index
             # tables are made when the sizes that they depend on are checked
-            found = (faiss.read_index_binary if binary else faiss.read_index)(
-                reader, faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE
-            )
+            found = read(reader, faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE)
             check_parts(found, None if map_head else ids)
             mapped = np.frombuffer(file.read(), "<i8")[1:]  # behind their number
             need(not map_head or np.array_equal(mapped, cast(np.ndarray, ids)), "it has other ids than the vectors")
@@ -116,7 +115,6 @@ def _check_lists(index: Any, own: np.ndarray | None) -> None:
         need(index.by_residual, "its lists hold other codes")
     sizes = [lists.list_size(number) for number in range(index.nlist)]
     need(sum(sizes) == index.ntotal, f"its lists have {counted(sum(sizes), 'vector')}, not {index.ntotal}")
-    need(own is None or len(own) == index.ntotal, "it has another number of ids than of vectors")
     if own is not None:
         renumber(index, RowIds(own, len(own)).positions)
     seen = np.zeros(index.ntotal, bool)

@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Self, cast
 
 import faiss
@@ -200,8 +200,7 @@ class Index:
     def __contains__(self, id: object) -> bool:
         """Whether a row has that id."""
         with self._guard.reading():
-            position = self._rows.positions(np.asarray(id))
-        return position.shape == () and bool(position >= 0)
+            return isinstance(id, str | Integral) and bool(self._rows.positions(np.array(id)) >= 0)
 
     def __repr__(self) -> str:
         return f"Index({len(self)} vectors of {self.n_features}, metric={self.metric!r}, quantizer={self.quantizer!r})"
@@ -340,6 +339,9 @@ class Index:
     def _checked(self, X: ArrayLike | VectorFile) -> np.ndarray | VectorFile:
         """Rows X (n, d) that the index can take, kept vectors included; those of a file are checked when read."""
         if isinstance(X, VectorFile):
+            if X.shape[1] != self.n_features:
+                wrong = f"{X.name} has {counted(X.shape[1], 'column')}"
+                raise ValueError(f"{wrong}; it must have {self.n_features}, as the vectors before")
             return X
         if np.shape(X) in ((0,), (0, self.n_features)):
             return np.empty((0, self.n_features), np.float32)
@@ -474,8 +476,7 @@ class Index:
             selection = Selection.of(rows, among, exclude, len(positions))
             bits = self.metric == "hamming" and oversample is None
             Q = faiss_index.flat_codes(self.faiss_index)[positions] if bits else self._vectors(positions)
-            own = selection.without(np.arange(len(positions)), positions)
-            found = query.nearest(Q, k, own, callback or ignore)
+            found = query.nearest(Q, k, selection.without(np.arange(len(positions)), positions), callback or ignore)
             return found[0], named(found[1], rows.ids)
 
     def vectors(self, ids: ArrayLike) -> np.ndarray:

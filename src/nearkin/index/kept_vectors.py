@@ -54,9 +54,8 @@ class KeptVectors:
         """These, with offsets; the first vectors X (m, d) decide these once."""
         if self.offsets is not None or not len(X):
             return self
-        return KeptVectors(
-            self.blocks, self.order, _offsets(X[:: -(-len(X) // _SAMPLE)].astype(np.float32), self.dtype)
-        )
+        some = X[:: -(-len(X) // _SAMPLE)].astype(np.float32)
+        return KeptVectors(self.blocks, self.order, _offsets(some, self.dtype))
 
     @property
     def dtype(self) -> np.dtype:

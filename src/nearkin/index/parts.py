@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import faiss
 import numpy as np
@@ -37,7 +37,6 @@ from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
 
-Made = TypeVar("Made")
 KINDS = {  # kind in config.json -> the class, or the reader of several classes
     "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
     "axis quantizer": ("nearkin.quantization.axis", "AxisQuantizer"),
@@ -166,7 +165,7 @@ class Parts:
         return int(code) + (0 if self.norms is None else self.norms.n_bytes)
 
 
-def restored(made: Callable[..., Made], content: Record) -> Made:
+def restored(made: Callable[..., Any], content: Record) -> Any:
     """The index of a content whose FAISS index is `packed`."""
     content["faiss_index"] = faiss_index.unpacked(*content["faiss_index"])
     return made(**content)
