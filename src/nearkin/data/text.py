@@ -146,23 +146,20 @@ class Text:
                 raise ValueError(f"{self.where}: a quote is not closed, before {last[:60]!r}; close it, or delete it")
 
 
-def read_text(where: Locator, options: TextOptions, size: int = -1) -> Text:
-    """The text of a file, whole or its first `size` bytes, and how it is cut.
+def read_text(where: Locator, options: TextOptions) -> Text:
+    """The text of a file, and how it is cut.
 
     ValueError that names what to type for another encoding, a first line of numbers under header=True, two columns of
     one name, and for a first line with several of the four delimiters.
     """
     with pa.input_stream(str(where.path), compression="detect") as stream:
-        data = stream.read(None if size < 0 else size)
-    data = _as_utf8(where, data, options.encoding, whole=size < 0)
-    line = data.find(b"\n")
-    first = data[: len(data) if line < 0 else line].decode("utf-8", "replace").rstrip("\r")
+        data = _as_utf8(where, stream.read(), options.encoding)
     sizes = 0
-    if where.suffix == ".vec" and re.fullmatch(r"\d+ \d+ ?", first):  # word2vec's text format: rows and columns
-        data, sizes = data[line + 1 :], 1
-        first = data.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     if where.suffix == ".vec":
         options = TextOptions(False, options.delimiter or " ", options.encoding)
+        if found := re.match(rb"\d+ \d+ ?\r?\n", data):  # word2vec's text format: rows and columns
+            data, sizes = data[found.end() :], 1
+    first = re.split(rb"[\r\n]", data, maxsplit=1)[0].decode()
     mark = _mark_of(where, first, options.delimiter)
     stand_in = mark
     if mark is not None and len(mark.encode()) > 1:
@@ -172,10 +169,10 @@ def read_text(where: Locator, options: TextOptions, size: int = -1) -> Text:
     return Text(where, data, stand_in or _STAND_IN, word, names, options.header, 1 + options.header + sizes)
 
 
-def _as_utf8(where: Locator, data: bytes, encoding: str, *, whole: bool) -> bytes:
+def _as_utf8(where: Locator, data: bytes, encoding: str) -> bytes:
     if encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
         try:
-            return data.decode(encoding, "strict" if whole else "ignore").removeprefix("\ufeff").encode()
+            return data.decode(encoding).removeprefix("\ufeff").encode()
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{where} is not {encoding} text (byte {error.start}); type another encoding=..."
@@ -183,7 +180,7 @@ def _as_utf8(where: Locator, data: bytes, encoding: str, *, whole: bool) -> byte
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data:
         raise ValueError(f"{where} holds NUL bytes, as UTF-16 does; type encoding='utf-16', or write it as UTF-8")
     try:
-        data.decode() if whole else None
+        data.decode()
     except UnicodeDecodeError as error:
         at = 1 + data.count(b"\n", 0, error.start)
         raise ValueError(
