@@ -22,6 +22,12 @@ FileOrFrame: TypeAlias = StrPath | Extra
 """A file, or a DataFrame of any library."""
 
 
+MISSING = (  # cells of text that hold no value: pandas' list, and that of databases' dumps
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
+    *("NULL", "NaN", "None", "n/a", "nan", "null", "\\N"),
+)
+
+
 def counted(n: int, noun: str, plural: str | None = None) -> str:
     """A number and what it counts, as messages write it.
 

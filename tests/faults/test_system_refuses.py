@@ -27,7 +27,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(folder / "X.npy", X)
     np.savez(folder / "X.npz", X=X)
     sp.save_npz(folder / "m.npz", sp.csr_matrix(X))
-    (folder / "X.csv").write_text("a,b\n1,2\n3,4\n")
+    (folder / "X.csv").write_text("f0,f1\n1,2\n3,4\n")
     (folder / "X.jsonl").write_text('{"id": 1, "vector": [1, 2]}\n')
     (folder / "X.fvecs").write_bytes(b"".join(np.int32(4).tobytes() + row.tobytes() for row in X))
     nk.Index.build(X, ids=[f"v{i}" for i in range(30)]).save(folder / "idx")

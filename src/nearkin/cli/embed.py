@@ -108,7 +108,7 @@ def _kind_of(signals: str, given: Fields, loss: str | None) -> str:
         raise ValueError(
             f"{options['pairs']} is for pairs, and {options['comparisons']} for comparisons; give one of them"
         )
-    return next(iter(options), None) or nk.data.kind_of(signals, dict(given))
+    return next(iter(options), None) or nk.data.kind_of(signals, **given)
 
 
 def _is_of_comparisons(loss: str) -> bool:

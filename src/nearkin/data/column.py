@@ -8,15 +8,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from nearkin._check import MAX_TEXT
-from nearkin._fields import counted
+from nearkin._check import MAX_TEXT, too_long
+from nearkin._fields import MISSING, counted
 from nearkin._guard import cached_property
 from nearkin._pairs import Coded, coded
 
-MISSING = (  # cells of text that hold no value: pandas' list, and that of databases' dumps
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
-    *("NULL", "NaN", "None", "n/a", "nan", "null", "\\N"),
-)
 _FEW = 0.1  # share of cells that are no integers, up to which a column of integers holds faults
 _CANONICAL = r"^(0|-?[1-9][0-9]{0,18})$"
 _ODD_TEXT = r"""^\s|\s$|^[\[{](.*["',\d].*)?[\]}]$|[\n\r\x00]"""  # blanks at an end, a list, a line break, NUL
@@ -77,8 +73,11 @@ class Column:
         """The column itself; ValueError for text that is too long for ids and labels: in an array of strings every one
         takes the room of the longest."""
         text = self if self.kind == "text" else replace(self, cells=self.cells.cast(pa.string()).fill_null(""))
-        long = _mask(compute.greater(compute.utf8_length(text.coded.names), MAX_TEXT))
-        self._refuse(long, text.coded.codes, f"has a text of more than {MAX_TEXT:,} characters", ".str[:1000]")
+        codes, names = text.coded
+        long = _mask(compute.greater(compute.utf8_length(names), MAX_TEXT))
+        if long.any():
+            row = int(long[codes].argmax())
+            raise too_long(f"{self.title} has in {self.place(row)}", text.cells[row].as_py())
         return text
 
     def take(self, keep: np.ndarray) -> "Column":

@@ -76,9 +76,6 @@ def locate(path: StrPath) -> Locator:
     FileNotFoundError if nothing is there, and ValueError for a folder, a FIFO, a device or an empty file.
     """
     text = os.fspath(path)
-    before, _, packed = text.rpartition("@")
-    if packed in PACKED and not os.path.exists(text):
-        return replace(locate(before), packed=packed)
     head, colon, key = text.rpartition(":")
     named = bool(colon) and not os.path.exists(text) and Locator(Path(head)).suffix in _WITH_KEYS
     if named and not key:
@@ -105,6 +102,9 @@ def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
             raise ValueError("the list of files is empty; give at least one")
         return [where for name in names for where in locate_all(name)]
     text = os.fspath(paths)
+    before, _, packed = text.rpartition("@")
+    if packed in PACKED and not os.path.exists(text):
+        return [replace(where, packed=packed) for where in locate_all(before)]
     if os.path.isdir(text):
         return list(map(locate, _parts_of(Path(text))))
     if os.path.exists(text) or not glob.has_magic(text):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import faiss
 import numpy as np
@@ -165,7 +165,10 @@ class Parts:
         return int(code) + (0 if self.norms is None else self.norms.n_bytes)
 
 
-def restored(made: Callable[..., Any], content: Record) -> Any:
+Made = TypeVar("Made")
+
+
+def restored(made: Callable[..., Made], content: Record) -> Made:
     """The index of a content whose FAISS index is `packed`."""
     content["faiss_index"] = faiss_index.unpacked(*content["faiss_index"])
     return made(**content)

@@ -53,7 +53,7 @@ def test_coordinates_as_a_table(ending, model, tmp_path):
     model.write_coordinates(path)
     table = nk.data.read_table(path)
     assert list(table.columns) == ["object", "x1", "x2", "answers"]
-    assert table.columns["object"].ids().tolist() == model.objects_.tolist()
+    assert table.columns["object"].labels().tolist() == model.objects_.tolist()
     found = np.stack([table.columns[name].numbers() for name in ("x1", "x2")], axis=1)
     np.testing.assert_allclose(found, model.embedding_, rtol=1e-6)
     assert table.columns["answers"].numbers().sum() == 3 * len(model.comparisons_)

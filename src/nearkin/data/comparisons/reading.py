@@ -417,14 +417,13 @@ def describe(source: FileOrFrame, *, kind: str | None = None, **options: Any) ->
     options: those of `read_interactions` or of `read_comparisons`. Raises ValueError, with what to type, as these do.
     """
     check_choice(kind, "kind", (None, "pairs", "comparisons"))
-    if (kind or kind_of(source, options)) == "pairs":
+    if (kind or kind_of(source, **options)) == "pairs":
         return cast(Reading, read_interactions(source, **options).source)
     return cast(Reading, read_comparisons(source, on_invalid="drop", **options).source)
 
 
-def kind_of(source: FileOrFrame, options: Record | None = None) -> str:
+def kind_of(source: FileOrFrame, **options: Any) -> str:
     """ "comparisons" if an option is theirs alone, or columns have the usual names of a form; else "pairs"."""
-    options = {} if options is None else options
     typed = {name for name, given in options.items() if given is not None}
     if typed & {"form", "columns", "response", "scale", "rater"}:
         return "comparisons"

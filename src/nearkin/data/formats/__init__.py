@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nearkin._lazy import lazily
 from nearkin.data.files import FRAMES, PACKED, TEXT, Locator, reading, unknown_ending
 from nearkin.data.formats.binary import open_counted, open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
 from nearkin.data.formats.columns import open_frame, open_parquet, open_text
@@ -45,3 +46,6 @@ def open_rows(where: Locator, text: TextOptions) -> FileRows:
 
     ids = None if rows.ids is None else reading(where)(rows.ids)
     return replace(rows, blocks=blocks, take=reading(where)(rows.take), ids=ids)
+
+
+lazily(__name__, __file__, "FORMATS", "open_rows")

@@ -21,11 +21,10 @@ import numpy as np
 
 from nearkin import Comparisons, OrdinalEmbedding
 from nearkin._check import check_choice, check_integer, check_real
-from nearkin._fields import counted
+from nearkin._fields import MISSING, counted
 from nearkin._json import parsed_json
 from nearkin._storage import replacing, sync, try_lock
 from nearkin._types import Fields, Record
-from nearkin.data.column import MISSING
 from nearkin.metrics import triplet_error
 from nearkin.web.ask.questions import FORMS, Form, Items, Question, Shown
 from nearkin.web.serving import new_token
