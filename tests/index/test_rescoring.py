@@ -87,7 +87,7 @@ def test_kept_vectors_take_the_bytes_of_their_type_and_survive_changes(tmp_path,
         assert (error <= within * np.abs(left).max(axis=1, keepdims=True) + 2.0**-25).all()
     more = {"float32": 0, "float16": 2, "int8": 4}[kind]  # rows that hold the offsets
     assert (tmp_path / "idx" / "vectors.npy").stat().st_size == 128 + (len(left) + more) * bytes_
-    scores, found = loaded.search(left[:20], 1, oversample=200)
+    scores, found = loaded.search(left[:20], 1, oversample=600)
     assert (found[:, 0] == np.delete(np.arange(600), np.arange(0, 600, 7))[:20]).mean() > 0.9
     assert scores.max() <= 8 * (within * np.abs(left[:20]).max()) ** 2 + 1e-9
 

@@ -33,7 +33,7 @@ def test_as_many_allowed_rows_are_compared_as_the_lists_of_a_search_have(kind: s
         part = nk.Index.empty(8, quantizer, metric, n_probe=20, fast_scan=False).add(X[allowed], allowed + 7)
         centres = faiss.extract_index_ivf(part.faiss_index)
         turned = Q if centres is part.faiss_index else faiss.downcast_index(part.faiss_index).chain.at(0).apply(Q)
-        wanted = max(2 * 5 + 10 if kind == "4 bits" else 5, 400 * 2 // 20)  # candidates of a fast scan are ranked again
+        wanted = max(3 * 5 + 30 if kind == "4 bits" else 5, 400 * 2 // 20)  # candidates of a fast scan are ranked again
         expected = []
         for query in range(20):
             near = centres.quantizer.search(turned[query : query + 1], 20)[1][0].tolist()

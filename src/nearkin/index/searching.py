@@ -229,7 +229,7 @@ def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
     """As `_of_all`, by the whole codes of all rows."""
     inner = scan.inner
     share = min(inner.nprobe, inner.nlist) / inner.nlist if scan.lists else 1.0
-    flat_products = k > wanted and scan.products and not scan.lists
+    flat_products = scan.products and not scan.lists
     if (scan.without_norm or flat_products) and share * len(Q) >= _MANY:
         return _decoding(scan, Q, k, _visited(scan, Q))
     if scan.without_norm:
@@ -338,7 +338,7 @@ def normalised(X: ArrayLike) -> np.ndarray:
 
 def _rounded(k: int) -> int:
     """Candidates of a fast scan, which rounds their scores, that are compared by decoded vectors where k are wanted."""
-    return 2 * k + 10
+    return 3 * k + 30
 
 
 @dataclass(frozen=True)
