@@ -5,7 +5,7 @@ STAMP  := .venv/.installed
 DEV    := .venv/.dev
 PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test suite check matrix faults bench peers kits lowest docs referees release clean
+.PHONY: demo test suite check matrix faults guard bench peers kits lowest docs referees release clean
 
 demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo --overwrite
@@ -35,6 +35,11 @@ faults: $(DEV)
 # Quick, or everything with FULL=1; peers are measured where `make peers` has installed them.
 bench: $(DEV)
 	$(BIN)/python -m benchmarks $(if $(FULL),--full)
+
+# Plain calls on the shared data against kept values, paired by query: a loss beyond two standard errors fails. STORE=1
+# keeps the values of this tree. NEARKIN_DATA names another folder of data.
+guard: $(DEV)
+	$(BIN)/python -m benchmarks.guard.run $(if $(STORE),--store)
 
 # What nearkin is measured against, apart from it: several pin NumPy 1.26.
 peers:

@@ -17,11 +17,13 @@ from nearkin._compile import cached_njit
 SRC = Path(__file__).parents[1] / "src" / "nearkin"
 USE = """
 import numpy as np
-from nearkin.index.compiled import table_sums
+from nearkin.index.compiled import candidate_sums
 from nearkin.embedding.ordinal import losses  # stamps its cache
-codes, tables = np.array([[0], [1], [1]], np.uint8), np.array([[1, 2]], np.float32)
-scores = table_sums(codes, 8, tables, np.full(3, 5, np.float32), 0.0)
-print(scores.sum(), type(table_sums._cache).__name__)
+codes, tables, rest = np.array([0, 1, 1], np.uint8), np.array([[[1, 2]]], np.float32), np.full(3, 5, np.float32)
+none, near = np.empty((0, 2), np.int32), np.zeros((1, 1), np.float32)
+of, all = np.zeros((1, 2), np.int64), np.arange(3)[None]
+scores = candidate_sums(codes, of, 1, 8, none, tables, rest, of[:, :1], near, all)
+print(scores.sum(), type(candidate_sums._cache).__name__)
 import sys
 from nearkin.cli import doctor, main
 doctor.LIBRARIES, doctor.SIMD = ("numpy", "numba"), {}

@@ -141,9 +141,9 @@ def _add_to_blocks(index: BlockIndex, codes: np.ndarray) -> None:
 def list_codes(
     index: faiss.IndexIVFFastScan, number: int, places: np.ndarray | slice = slice(None)
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (n,) of the rows at some places of a list, and their codes (n, bytes) without the list's number."""
+    """Codes (n, bytes) of the rows at some places of a list, without the list's number, and the rows' numbers (n,)."""
     ids, blocks = _list(index, number)
-    return ids[places], _read(index, blocks, np.arange(len(ids))[places])
+    return _read(index, blocks, np.arange(len(ids))[places]), ids[places]
 
 
 def byte_codes(index: faiss.Index) -> np.ndarray:

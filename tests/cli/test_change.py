@@ -27,6 +27,8 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     made = run_json("add", folder, tmp_path / "new.npy", "--ids", tmp_path / "names.txt")
     assert (made["vectors_before"], made["vectors"]) == (600, 603)
     assert not (folder / "evaluation.json").exists(), "it judged other rows"
+    left = pipeline.run.read_record(folder, "run.json") or {}
+    assert not {"10-recall@10", "recall_interval", "judged_by", "distortion", "variance_kept"} & set(left)
 
     def nearest() -> list[str]:
         hits = run_json("search", folder, tmp_path / "new.npy", "-k", 1, "--oversample", 50)["hits"]

@@ -40,6 +40,20 @@ def test_what_plain_faiss_finds_is_stated(compares, rng, tmp_path):
     assert compares in " ".join(run("check", tmp_path / "idx").stdout.split())
 
 
+@each("keep", [False, True])
+def test_a_search_stands_next_to_its_codes(keep, rng, tmp_path):
+    X = rng.normal(size=(3_000, 8)).astype(np.float32)
+    for metric, norms in (("cosine", None), ("l2", True)):
+        quantizer = nk.ProductQuantizer(4, 16, **FEW)
+        index = nk.Index.build(X, quantizer, np.arange(3_000) + 5, metric, keep_vectors=keep, norms=norms)
+        index.save(tmp_path / "idx", overwrite=True)
+        found = run_json("check", tmp_path / "idx")["codes"]
+        assert (found["k"], found["of"]) == ([1, 10, 100], "kept vectors" if keep else "codes")
+        assert keep or found["codes"] == [1, 1, 1]
+        np.testing.assert_allclose(found["search"], found["codes"], atol=0.01)
+        assert "recall (of all codes)" in run("check", tmp_path / "idx").stdout
+
+
 def test_an_empty_index_offers_no_results(tmp_path):
     index = nk.Index.build(np.eye(4, dtype=np.float32))
     index.remove(np.arange(4)).save(tmp_path / "idx")

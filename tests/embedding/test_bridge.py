@@ -68,6 +68,15 @@ def test_the_score_is_the_share_of_the_new_encoders_neighbours(rng: np.random.Ge
     assert abs(kept - won) < 0.05
 
 
+@each("metric", ["cosine", "ip", "l2"])
+def test_encoders_that_have_nothing_in_common_are_mapped_by_chance(metric: str, rng: np.random.Generator) -> None:
+    """By inner products the longest vectors are neighbours of many: chance is more than ten of all."""
+    X, y, other = rng.normal(size=(3, 1_000, 8))
+    pairs, unrelated = (nk.Bridge(metric=metric, random_state=0).fit(X, old).trials_ for old in (X + 0.1 * y, other))
+    assert all(abs(trial["value"] - trial["chance"]) < 0.015 for trial in unrelated)
+    assert all(trial["value"] > 5 * trial["chance"] > 0.02 for trial in pairs)
+
+
 def test_the_turn_is_procrustes_however_noisy_the_pairs() -> None:
     """Its sign too: opposite vectors would be as long and as much spread."""
     for seed in range(6):

@@ -18,7 +18,7 @@ def test_blocks_of_any_layout_make_one_file(tmp_path, rng):
 
 @each(("kind", "parts", "metric"), covering(["float32", "float16", "int8"], [0, 1, 3], ["l2", "ip", "cosine"]))
 def test_candidates_are_ranked_as_numpy_ranks_them(rng, metric, parts, kind, tmp_path):
-    """Rows of one array are read where they lie, in memory or mapped (0); of several they are gathered first."""
+    """In memory in one part or three, and mapped (0)."""
     X, Q = (rng.normal(size=(n, 7)).astype(np.float32) for n in (90, 300))
     Q = normalised(Q) if metric == "cosine" else Q
     candidates = rng.permuted(np.tile(np.arange(90), (300, 1)), axis=1)[:, :12]
@@ -30,7 +30,6 @@ def test_candidates_are_ranked_as_numpy_ranks_them(rng, metric, parts, kind, tmp
     if not parts:
         kept.save(tmp_path / "vectors.npy")
         kept = KeptVectors.load(tmp_path / "vectors.npy", *X.shape)
-    assert len(kept.lying(np.maximum(candidates, 0))[0]) == (300 * 12 if parts == 3 else 90)
     rows = (normalised(X) if metric == "cosine" else X)[candidates].astype(float)
     exact = ((rows - Q[:, None]) ** 2).sum(-1) if metric == "l2" else -np.einsum("qcd,qd->qc", rows, Q)
     exact[:, -1] = np.inf
@@ -49,9 +48,9 @@ def test_a_damaged_row_is_noticed_when_it_is_a_candidate(tmp_path, rng):
         file.write(b"\xff\xff\xff\x7f")
     kept = nk.Index.load(tmp_path / "idx").kept
     assert kept is not None
-    np.testing.assert_array_equal(kept.lying(np.array([[3]]))[0][3], X[3])
+    np.testing.assert_array_equal(kept.rows(np.array([3]))[0], X[3])
     with pytest.raises(ValueError, match="is damaged"):
-        kept.lying(np.array([[3], [3_999]]))
+        kept.rows(np.array([[3], [3_999]]))
 
 
 @each("metric", ["l2", "ip"])

@@ -5,7 +5,7 @@ import numpy as np
 
 from nearkin import Index, ProductQuantizer
 from nearkin.index import code_tables, searching
-from nearkin.index.compiled import table_sums
+from nearkin.index.compiled import candidate_sums
 from nearkin.index.searching import Kept
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from tests.covering import each
@@ -26,6 +26,7 @@ def test_the_slow_twin_is_faiss(kind, monkeypatch):
     """One query and eleven by tables, sixty by decoded rows; neighbours at one distance may change places."""
     monkeypatch.setattr(code_tables, "_DECODED", 12 * 70)
     monkeypatch.setattr(searching, "_BLOCK", 2000)
+    monkeypatch.setattr(searching, "_MANY", 20)
     index = Index.build(X, MADE[kind], n_probe=3 if "lists" in kind else None)
     few = [X[:1] + 0.1, X[5:16] + 0.1]
     for Q in few if kind in ("bytes", "odd bits") else [*few, X[:60] + 0.1]:
@@ -46,6 +47,7 @@ def test_rows_far_from_the_origin(kind):
 
 
 def test_rows_are_decoded_once_for_all_queries(monkeypatch):
+    monkeypatch.setattr(searching, "_MANY", 60)
     index = Index.build(X, MADE["lists"], n_probe=7)
     monkeypatch.setattr(faiss.IndexIVFResidualQuantizer, "search", None)
     assert index.search(X[:60], 3)[1].shape == (60, 3)
@@ -92,9 +94,12 @@ def test_numbers_of_any_bits_are_read_one_behind_the_other(rng: np.random.Genera
         numbers, tables = rng.integers(0, 2**bits, (20, 3)), rng.normal(size=(3, 2**bits)).astype(np.float32)
         ones = (numbers[:, :, None] >> np.arange(bits)) & 1
         codes = np.packbits(ones.reshape(20, -1).astype(np.uint8), axis=1, bitorder="little")
-        rest = np.full(20, 30, np.float32)
+        lists, rest, away = np.zeros((1, 2), np.int64), np.full(20, 30, np.float32), np.ones((1, 1), np.float32)
+        none, all = np.empty((0, 2), np.int32), np.arange(20)[None]
+        query = tables[None], rest, lists[:, :1], away, all
+        scores = candidate_sums(codes.ravel(), lists, codes.shape[1], bits, none, *query)[0]
         expected = 31 - 2 * tables[np.arange(3), numbers].sum(axis=1)
-        np.testing.assert_allclose(table_sums(codes, bits, tables, rest, 1.0), expected, 1e-5, err_msg=f"{bits} bits")
+        np.testing.assert_allclose(scores, expected, 1e-5, err_msg=f"{bits} bits")
 
 
 def test_few_queries_do_not_decode_the_rows_again(monkeypatch):

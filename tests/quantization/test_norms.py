@@ -81,7 +81,7 @@ def test_an_inverted_fast_scan_stores_the_lists_and_codes_of_encode(metric, rng)
     index = nk.Index.build(X, model, metric=metric, fast_scan=True)
     expected, numbers = model.faiss_codes(X), []
     for number in range(8):
-        rows, codes = list_codes(innermost(index.faiss_index), number)
+        codes, rows = list_codes(innermost(index.faiss_index), number)
         np.testing.assert_array_equal(expected[rows], np.insert(codes, 0, number, axis=1))
         numbers += rows.tolist()
     assert sorted(numbers) == list(range(len(X)))

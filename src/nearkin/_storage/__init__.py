@@ -11,7 +11,6 @@ from nearkin._storage.arrays import write_arrays as write_arrays
 from nearkin._storage.arrays import write_rows as write_rows
 from nearkin._storage.atomic import changing as changing
 from nearkin._storage.atomic import discard as discard
-from nearkin._storage.atomic import is_workspace as is_workspace
 from nearkin._storage.atomic import recover as recover
 from nearkin._storage.atomic import replacing as replacing
 from nearkin._storage.atomic import sweep as sweep

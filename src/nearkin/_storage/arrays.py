@@ -151,7 +151,14 @@ class MappedRows:
         return np.asarray, (np.array(self[:]),)  # a pickle holds the rows, and no file
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        return self.verified(rows)[rows]
+        if self._unread.any():
+            numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
+            width = self._rows.nbytes // max(1, len(self))
+            first = (self._header + numbers * width) // BLOCK
+            last = (self._header + (numbers + 1) * width - 1) // BLOCK
+            longest = int((last - first).max(initial=0)) + 1
+            self._verify(np.unique(np.minimum(first[:, None] + np.arange(longest), last[:, None])))
+        return self._rows[rows]
 
     def cut(self, n: int) -> np.ndarray:
         """Leave the first n rows, and give back the others."""
@@ -159,17 +166,6 @@ class MappedRows:
         self._rows = self._rows[:n]
         self.shape = self._rows.shape
         return others
-
-    def verified(self, rows: slice | np.ndarray) -> np.ndarray:
-        """All rows (n, d) as the file has them, those of a slice or of row numbers, of any shape, verified."""
-        if self._unread.any():
-            numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows).ravel()
-            width = self._rows.nbytes // max(1, len(self))
-            first = (self._header + numbers * width) // BLOCK
-            last = (self._header + (numbers + 1) * width - 1) // BLOCK
-            longest = int((last - first).max(initial=0)) + 1
-            self._verify(np.unique(np.minimum(first[:, None] + np.arange(longest), last[:, None])))
-        return self._rows
 
     def _verify(self, blocks: np.ndarray) -> None:
         for block in blocks[self._unread[blocks]].tolist():

@@ -70,11 +70,7 @@ def check_target(
 
 def _named(given: str) -> list[str]:
     """The files that FILE, FILE:KEY or a pattern may name."""
-    return [
-        given,
-        given.rpartition(":")[0] or given,
-        *(glob.glob(given, recursive=True) if glob.has_magic(given) else ()),
-    ]
+    return [given, given.rpartition(":")[0] or given, *glob.glob(given, recursive=True)]
 
 
 def check_space(path: StrPath, n_bytes: int) -> None:

@@ -146,7 +146,8 @@ def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER"
 
     Every file is compared with the size and the checksums in the folder's manifest.json. The exit code is 1 for a
     damaged or missing file. Of an index it also prints what FAISS alone does with index.faiss: how it compares vectors,
-    and the share of this index's ten results that it finds, for up to 100 of its vectors.
+    and the share of this index's ten results that it finds, for up to 100 of its vectors; and the recall of a search
+    next to that of its codes, each of which is compared.
 
     Example:
 
@@ -164,6 +165,10 @@ def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER"
         asked = f"for {counted(offered['queries'], 'vector')} of it"
         same = "" if offered["same"] is None else f", {offered['same']:.1%} of the same {offered['k']} results {asked}"
         shown["plain FAISS"] = f"{offered['codec']}, compares {offered['compares']}{same}"
+    if codes := found.get("codes"):
+        each = zip(codes["k"], codes["search"], codes["codes"], strict=True)
+        recalls = ", ".join(f"@{k} {search:.4f} ({alone:.4f})" for k, search, alone in each)
+        shown["recall (of all codes)"] = f"{recalls}, of the nearest {codes['of']}, queries between two vectors"
     if found["others"]:
         shown["not nearkin's"] = ", ".join(found["others"])
     screen.finish(found, pairs(folder, shown))

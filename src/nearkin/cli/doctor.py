@@ -42,7 +42,7 @@ def doctor(screen: Screen) -> None:
     broken = [name for name, version in libraries.items() if version.startswith(FAILED)]
     folder = None
     if not {"numba", "numpy"} & {*broken}:  # the folder that numba has written compiled loops to
-        folder = import_module("nearkin.index.compiled").table_sums.stats.cache_path
+        folder = import_module("nearkin.index.compiled").candidate_sums.stats.cache_path
     about: Fields = {
         "python": platform.python_version(),
         "platform": platform.platform(),

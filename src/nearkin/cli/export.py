@@ -28,7 +28,7 @@ def export(
 ) -> None:
     """Move a finished index into an engine that shards and replicates.
 
-    Ends with a self-check: the engine searches for 100 queries, and must find the neighbours of `nearkin search`. Only
+    Ends with a self-check: the engine searches for 100 queries, and must find the neighbours of plain FAISS. Only
     then is the export published. Below the target nothing is published, and the exit code is 1.
 
     Examples:
@@ -46,7 +46,7 @@ def export(
     - form: Column type of a table (pgvector): bit, vector or halfvec. [default: bit for bits, else vector]
     - overwrite: Replace what is at --out, or the table of another index.
     + queries: Queries: those of the self-check. [default: 100 near the vectors]
-    - recall_target: Share of `nearkin search`'s neighbours that the engine must find. [default: 0.95, exact 0.99]
+    - recall_target: Share of plain FAISS's neighbours that the engine must find. [default: 0.95, exact 0.99]
     """
     target = nk.export.make_target(to, out=out, dsn=dsn, name=name, form=form, overwrite=overwrite or None)
     Q = None if queries is None else nk.read_vectors(queries)
@@ -237,6 +237,6 @@ def bridge(
         file, pipeline.inputs.open_file(old or ""), out, learner, steps=steps, overwrite=overwrite
     )
     shown = {f"recall@10 of pairs held out, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
-    shown["chosen"] = made["chosen"]
+    shown |= {"recall@10 by chance": f"{made['chance']:.3f}", "chosen": made["chosen"]}
     following = command("bridge", "Q.npy", **{"with": out}, out="Q_old.npy")
     screen.finish(made, pairs(out, shown), f"Queries: {following}")

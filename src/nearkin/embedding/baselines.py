@@ -129,7 +129,8 @@ def _lists(pairs: Interactions, similar: sp.csr_matrix, k: int, order: np.ndarra
 
 @cached_njit(nogil=True)
 def best_of_history(indptr, indices, starts, others, values, exclude, scores, numbers):
-    """Fill the rows of `scores` and `numbers`; only columns reached by the history are visited."""
+    """Fill the rows of `scores` and `numbers`, of equal scores the lowest numbers first; only columns reached by the
+    history are visited."""
     n, k = max(len(starts), len(indptr)) - 1, scores.shape[1]  # `others` are numbers of one of the two
     total, met, is_met = np.zeros(n, np.float32), np.empty(n, np.int64), np.zeros(n, np.bool_)
     for row in range(len(indptr) - 1):
@@ -151,10 +152,10 @@ def best_of_history(indptr, indices, starts, others, values, exclude, scores, nu
             j = met[t]
             score = total[j]
             total[j], is_met[j] = 0, False
-            if score > 0 and (full < k or score > scores[row, k - 1]):
+            if score > 0 and (full < k or (score, -j) > (scores[row, k - 1], -numbers[row, k - 1])):
                 full = min(full + 1, k)
                 place = full - 1
-                while place > 0 and score > scores[row, place - 1]:
+                while place > 0 and (score, -j) > (scores[row, place - 1], -numbers[row, place - 1]):
                     scores[row, place], numbers[row, place] = scores[row, place - 1], numbers[row, place - 1]
                     place -= 1
                 scores[row, place], numbers[row, place] = score, j

@@ -47,7 +47,8 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     first_: (8, d_old), the first rows of y, which `transform` refuses; no rows where X has them or other columns.
     kind_: the kind that won.
     trials_: a record of each kind; its value is the share of the new encoder's ten neighbours that it finds, for pairs
-        held out.
+        held out, and "chance" the share that the neighbours found for another pair hold: if the two are alike, X and y
+        do not embed the same things.
     n_features_in_: d_new.
 
     Raises
@@ -114,7 +115,9 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
         wanted, trial = ExactNeighbours.given(self._nearest(new, new[judged], judged)), Trial[str]()
         for cost, kind in enumerate(kinds):
             mapped = new[judged] @ maps[kind][0] + maps[kind][1]
-            trial.add(kind, wanted.recall(self._nearest(old, mapped, judged)), cost)
+            near = self._nearest(old, mapped, judged)
+            chance = float(wanted.recall(np.roll(near, 1, axis=0)).mean())
+            trial.add(kind, wanted.recall(near), cost, chance=chance)
         self.kind_, self.trials_ = trial.winner(), trial.table()
         self.map_, self.offset_ = _maps(old, new, (self.kind_,))[self.kind_]
         turned = old.shape == new.shape and not np.array_equal(old[:_FIRST], new[:_FIRST])

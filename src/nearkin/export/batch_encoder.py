@@ -15,7 +15,7 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer
 from nearkin.data.formats.parquet import stacked
 from nearkin.index.parts import KINDS as QUANTIZERS
-from nearkin.index.parts import load_quantizer, read_norms
+from nearkin.index.parts import read_norms, read_quantizer
 from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
 
@@ -118,7 +118,7 @@ class BatchEncoder:
                 raise ValueError(f"{self.model} is an index of exact vectors; compress it with a method that has codes")
         if (kind := read_config(folder)["kind"]) not in QUANTIZERS:
             raise ValueError(f"{self.model} holds the kind {kind!r}; it must be an index or a quantizer")
-        return load_quantizer(folder)
+        return read_quantizer(folder).open()
 
     @cached_property
     def _norms(self) -> Norms | None:

@@ -42,8 +42,8 @@ class Check:
 
     def __str__(self) -> str:
         return (
-            f"self-check: {counted(self.queries, 'query', 'queries')}, recall@{self.k} {self.recall:.4f} of nearkin "
-            f"search's neighbours, target {self.target:g}: {'passed' if self.passed else 'FAILED'}"
+            f"self-check: {counted(self.queries, 'query', 'queries')}, recall@{self.k} {self.recall:.4f} of plain "
+            f"FAISS's neighbours, target {self.target:g}: {'passed' if self.passed else 'FAILED'}"
         )
 
 
@@ -175,9 +175,9 @@ def export_index(
 def self_check(
     source: Source, search: Search, target: float, *, k: int = 10, queries: ArrayLike | None = None
 ) -> Check:
-    """Compare the engine's answers with the index's on 100 questions, or on the vectors of `queries` (q, d). A
-    neighbour counts if it is one of the index's k, or as near as the k-th by score or code. An id that is named twice,
-    or is not in the index, is a miss."""
+    """Compare the engine's answers with plain FAISS's on 100 questions, or on the vectors of `queries` (q, d). A
+    neighbour counts if it is one of FAISS's k, or as near as the k-th by score or code. An id that is named twice, or
+    is not in the index, is a miss."""
     asked = source.test_queries(100) if queries is None else source.engine_queries(queries)
     k = min(k, len(source))
     nearest = source.index.faiss_index.search(asked, k)[1]

@@ -10,7 +10,7 @@ as product codes, twice as much as sums; a row in a list 20 bytes more.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard, cast
 
 import faiss
 import numpy as np
@@ -40,8 +40,7 @@ Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 Tried = Callable[[int], tuple[np.ndarray, np.ndarray]]
 # by whole codes: Q (q, d'), k, candidates (q, c), lists visited (q, p)
 Compare = Callable[[np.ndarray, int, np.ndarray, np.ndarray], Found]
-InLists: TypeAlias = faiss.IndexIVFPQ | faiss.IndexIVFAdditiveQuantizer
-Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer | InLists
+Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer | faiss.IndexIVFPQ | faiss.IndexIVFAdditiveQuantizer
 
 
 class _Made(NamedTuple):
@@ -83,7 +82,9 @@ class CoarseScan:
             step = max(1, _NUMBERS // (256 * inner.code_size + _MERGED * len(made.means) * _probes(inner)))
             for some in (slice(first, first + step) for first in range(0, len(Q), step)):
                 if compare is None:
-                    scores[some], positions[some] = _refined(_first(made), inner, Q[some], k, compared)
+                    how = faiss.IndexRefineSearchParameters(k_factor=max(1, compared / k))
+                    both = faiss.IndexRefine(_first(made), inner)
+                    scores[some], positions[some] = both.search(Q[some], k, params=how)
                 else:
                     visited = _visited(inner, Q[some], _probes(inner))
                     found = _scanned(made, Q[some], compared, visited)
@@ -110,6 +111,7 @@ def _following(made: _Made | None, inner: Coded, tried: Tried, places: np.ndarra
         return made
     made = made._replace(scan=faiss.clone_index(made.scan))
     if due:
+        faiss_index.cut(made.scan, first)  # where rows behind these were taken out
         _translate(made, inner, places, first)
         made = made._replace(tried=first, factor=_factor(made, inner, *tried(first), places))
     if made.factor:
@@ -168,7 +170,8 @@ def _translate(made: _Made, inner: Coded, places: np.ndarray | None, last: int) 
         some = slice(start, min(start + step, last))
         codes = _codes(inner, places, some)
         if made.numbers is None:
-            by_place = _nearest(_in_places(_codec(inner).decode(codes) @ made.axes, len(made.means)), made.means)
+            sums = cast(faiss.IndexAdditiveQuantizer, inner).aq.decode(codes)
+            by_place = _nearest(_in_places(sums @ made.axes, len(made.means)), made.means)
         else:
             by_place = np.stack([own.take(code) for own, code in zip(made.numbers, codes.T, strict=True)])
         pairs = by_place[::2].copy()
@@ -187,24 +190,16 @@ def _codes(inner: Coded, places: np.ndarray | None, some: slice) -> np.ndarray:
     return np.ascontiguousarray(byte_codes(inner)[some])
 
 
-def _codec(inner: Coded) -> faiss.ProductQuantizer | faiss.AdditiveQuantizer:
-    """What decodes a row's code, in a list to the difference from its centre."""
-    return inner.pq if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) else inner.aq
-
-
 def _probes(inner: faiss.Index) -> int:
     """The lists that a search visits, 1 without lists."""
     return min(inner.nprobe, inner.nlist) if isinstance(inner, faiss.IndexIVF) else 1
 
 
 def _visited(inner: Coded, Q: np.ndarray, count: int) -> Found:
-    """The distances and numbers (q, p) of at most `count` lists that queries (q, d') visit, in their order, -1 for
-    none; number 0 without lists."""
+    """The distances and numbers (q, p) of at most `count` lists that queries (q, d') visit; number 0 without lists."""
     if not isinstance(inner, faiss.IndexIVF):
         return np.zeros((len(Q), 1), np.float32), np.zeros((len(Q), 1), np.int64)
-    away, lists = nearest_lists(inner, Q, count)
-    order, rows = np.argsort(lists, axis=1), np.arange(len(Q))[:, None]
-    return away[rows, order], lists[rows, order]
+    return nearest_lists(inner, Q, count)
 
 
 def _scanned(made: _Made, Q: np.ndarray, compared: int, visited: Found) -> np.ndarray:
@@ -212,17 +207,7 @@ def _scanned(made: _Made, Q: np.ndarray, compared: int, visited: Found) -> np.nd
     if not isinstance(made.scan, faiss.IndexIVF):
         return _first(made).search(Q, compared)[1]
     asked = np.ascontiguousarray(Q if made.axes is None else Q @ made.axes)
-    (away, lists), best = visited, faiss.ResultHeap(len(Q), compared)
-    given, near, numbers, scores, ids = map(faiss.swig_ptr, (asked, away, lists, best.D, best.I))
-    some = faiss.SearchParametersIVF(nprobe=lists.shape[1])
-    made.scan.search_preassigned_c(len(Q), given, compared, numbers, near, scores, ids, False, some)
-    return best.I
-
-
-def _refined(first: faiss.Index, whole: faiss.Index, Q: np.ndarray, k: int, compared: int) -> Found:
-    """The best k for queries Q (q, d') of candidates of the first index, `compared` in number and at least k."""
-    some = faiss.IndexRefineSearchParameters(k_factor=max(1, compared / k))
-    return faiss.IndexRefine(first, whole).search(Q, k, params=some)
+    return faiss_index.search_lists(made.scan, asked, compared, *visited)[1]
 
 
 def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray, places: np.ndarray | None) -> int:
@@ -234,11 +219,12 @@ def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray, places
         for own, numbers in zip(scores, visited[1], strict=True):
             own[~np.isin(places[:n_rows, 0], numbers)] = np.inf
     there, needed = int(np.isfinite(scores).sum(axis=1).mean()), 0
-    for k in (min(count, n_rows) for count in _NEIGHBOURS):
-        usual = candidates(inner, k, there)
-        found = _scanned(made, Q, min(n_rows, _FACTORS[-1] * usual), visited)
-        own = np.where(found < 0, np.inf, np.take_along_axis(scores, np.maximum(found, 0), axis=1))
-        limit = np.partition(scores, k - 1, axis=1)[:, k - 1 : k]
+    depths = [min(count, n_rows) for count in _NEIGHBOURS]
+    found = _scanned(made, Q, min(n_rows, _FACTORS[-1] * candidates(inner, depths[-1], there)), visited)
+    own = np.where(found < 0, np.inf, np.take_along_axis(scores, np.maximum(found, 0), axis=1))
+    limits = np.partition(scores, [k - 1 for k in depths], axis=1)
+    for k in depths:
+        usual, limit = candidates(inner, k, there), limits[:, k - 1 : k]
         near = own <= limit + _EQUAL * np.abs(limit)
         halves = (np.array_split(np.minimum(near[:, : f * usual].sum(axis=1), k) / k, 2) for f in _FACTORS)
         shares = [min(half.mean() for half in both) for both in halves]
@@ -250,13 +236,11 @@ def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray, places
 
 def coarse_places(inner: faiss.Index) -> int:
     """Coarse centroids of a row of this index; 0 for one without coarse codes."""
-    if isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer):
-        if inner.metric_type != faiss.METRIC_L2:  # unit vectors of sentences lost .011 of ten neighbours
-            return 0
-        return (inner.aq.tot_bits - inner.aq.norm_bits) // 2
-    if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ):
-        return inner.pq.M if inner.pq.nbits == _BITS else 0
-    return 0
+    if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) and inner.pq.nbits == _BITS:
+        return inner.pq.M
+    # by inner products unit vectors of sentences lost .011 of ten neighbours
+    sums = isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer)
+    return (inner.aq.tot_bits - inner.aq.norm_bits) // 2 if sums and inner.metric_type == faiss.METRIC_L2 else 0
 
 
 def candidates(inner: faiss.Index, k: int, n_rows: int | None = None) -> int:

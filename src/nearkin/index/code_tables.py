@@ -8,7 +8,7 @@ brackets is the same for all queries and is cached: four bytes a vector. A flat 
 import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import faiss
 import numpy as np
@@ -19,7 +19,7 @@ from nearkin._guard import cached_property
 from nearkin.index.faiss_index import codes_of_list
 
 _DECODED = 1 << 20  # numbers of decoded rows at a time
-Made = TypeVar("Made")
+_SCORES = 1 << 20  # of candidates at a time
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 TableIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer | faiss.IndexIVFPQ
 
@@ -50,7 +50,7 @@ class CodeTables:
             sizes = [self._lists.invlists.list_size(number) for number in range(self._lists.nlist)]
         self._begins = np.cumsum([0, *sizes])
         self._rest = np.zeros(inner.ntotal, np.float32)
-        self._known: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._squared = np.full(len(centres), not self._by_distance)
 
     def _of(self, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Queries (q, d) about the middle, and their tables (q, M, K)."""
@@ -61,15 +61,18 @@ class CodeTables:
     def compare(self, Q: np.ndarray, k: int, candidates: np.ndarray, visited: np.ndarray) -> Found:
         """Scores and positions (q, k), best first, of candidates (q, c) in the lists (q, p) that queries Q (q, d)
         visit, by their whole codes; -1 for none."""
+        return best_of(self._scores(Q, candidates, visited), candidates, k, self._by_distance)
+
+    def _scores(self, Q: np.ndarray, candidates: np.ndarray, visited: np.ndarray) -> np.ndarray:
         from nearkin.index.compiled import candidate_sums  # numba: product codes without lists need none
 
         asked, tables = self._of(Q)
         away = compared(asked, self._centres, visited, self._by_distance)
         if not self._by_distance:
             tables, away = tables / 2, -away
-        if len(self._known) < len(self._centres):
-            for number in np.unique(visited[visited >= 0]).tolist():
-                self._list(number)
+        if not self._squared.all():
+            for number in np.setdiff1d(visited, np.flatnonzero(self._squared)).tolist():
+                self._square(number)
         codes, lists = self._memory
         places = np.empty((0, 2), np.int32) if self._places is None else self._places
 
@@ -78,61 +81,47 @@ class CodeTables:
             return candidate_sums(codes, lists, self._inner.code_size, self._bits, places, *own)
 
         scores = np.concatenate(in_threads(sums, len(Q)))
-        if self._by_distance:
-            return best_of(np.maximum(scores, 0), candidates, k, True)
-        return best_of(-scores, candidates, k, False)
+        return np.maximum(scores, 0) if self._by_distance else -scores
 
     def search(self, Q: np.ndarray, k: int) -> Found:
         """Squared distances and positions (q, k) of the nearest vectors to queries (q, d), nearest first; -1 for
         none."""
-        from nearkin.index.compiled import table_sums
+        best, step = faiss.ResultHeap(len(Q), k), max(1, _SCORES // self._inner.ntotal)
+        for first in range(0, len(Q), step):
+            some = np.arange(first, min(first + step, len(Q)))
+            candidates, visited = self._visited(Q[some])
+            scores = self._scores(Q[some], candidates, visited)
+            best.add_result_subset(some, np.where(candidates < 0, np.float32(np.inf), scores), candidates)
+        best.finalize()
+        return best.D, best.I
 
-        asked, tables = self._of(Q)
-        visited = np.zeros((len(Q), 1), np.int64)
-        if self._lists is not None:
-            visited = np.sort(probed(self._lists, Q), axis=1)
-        rows = {number: self._list(number) for number in np.unique(visited[visited >= 0]).tolist()}
+    def _visited(self, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The positions (q, c) of all vectors in the lists that queries (q, d) visit, -1 behind them, and these lists
+        (q, p)."""
+        if self._lists is None:
+            return np.tile(np.arange(self._inner.ntotal), (len(Q), 1)), np.zeros((len(Q), 1), np.int64)
+        visited = probed(self._lists, Q)
+        rows = {number: codes_of_list(self._lists, number)[1] for number in np.unique(visited).tolist()}
+        own = [np.concatenate([rows[number] for number in some]) for some in visited.tolist()]
+        candidates = np.full((len(Q), max(map(len, own))), -1)
+        for place, some in zip(candidates, own, strict=True):
+            place[: len(some)] = some
+        return candidates, visited
 
-        def answer(some: np.ndarray) -> faiss.ResultHeap:
-            best = faiss.ResultHeap(len(some), k)
-            for place, query in enumerate(some):
-                away = np.square(asked[query] - self._centres).sum(axis=1)
-                scores, positions = list[np.ndarray](), list[np.ndarray]()
-                for number in visited[query][visited[query] >= 0].tolist():
-                    codes, own, rest = rows[number]
-                    if len(own):
-                        scores.append(table_sums(codes, self._bits, tables[query], rest, away[number]))
-                        positions.append(own)
-                if scores:
-                    best.add_result_subset(np.array([place]), np.hstack(scores)[None], np.hstack(positions)[None])
-            best.finalize()
-            return best
-
-        found = in_threads(answer, len(Q))
-        return np.concatenate([best.D for best in found]), np.concatenate([best.I for best in found])
-
-    def _list(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """FAISS's own memory of the codes (n, bytes) of a list, the rows' positions (n,), and by distance |r|^2 + 2 <c,
-        r> (n,)."""
-        if number in self._known:
-            return self._known[number]
-        inner, centre = self._inner, self._centres[number]
-        if self._lists is not None:
-            codes, ids = codes_of_list(self._lists, number)
-        else:
-            codes, ids = byte_codes(inner), np.arange(inner.ntotal)
-        rest = self._rest[self._begins[number] :][: len(codes)]
-        step = max(1, _DECODED // inner.d)
-        for first in range(0, len(codes) if self._by_distance else 0, step):
-            decoded = self._codec.decode(np.ascontiguousarray(codes[first : first + step])) - self._first
-            rest[first : first + step] = np.einsum("nd,nd->n", decoded, decoded + 2 * centre)
-        self._known[number] = codes, ids, rest
-        return self._known[number]
+    def _square(self, number: int) -> None:
+        """Fill in |r|^2 + 2 <c, r> of the vectors in a list."""
+        codes = byte_codes(self._inner) if self._lists is None else codes_of_list(self._lists, number)[0]
+        step = max(1, _DECODED // self._inner.d)
+        for first in range(0, len(codes), step):
+            rows = self._codec.decode(np.ascontiguousarray(codes[first : first + step])) - self._first
+            sums = np.einsum("nd,nd->n", rows, rows + 2 * self._centres[number])
+            self._rest[self._begins[number] + first :][: len(rows)] = sums
+        self._squared[number] = True
 
     @cached_property
     def _memory(self) -> tuple[np.ndarray, np.ndarray]:
         """FAISS's own memory of all codes (bytes,), with what lies between them; at which byte each list begins, and at
-        which of the numbers that `_list` keeps, (L, 2)."""
+        which of `_rest`, (L, 2)."""
         if self._lists is None:
             return byte_codes(self._inner).ravel(), np.zeros((1, 2), np.int64)
         filled = np.flatnonzero(np.diff(self._begins))
@@ -143,7 +132,7 @@ class CodeTables:
         return memory, np.column_stack([at - low, self._begins[:-1]])
 
 
-def in_threads(work: Callable[[np.ndarray], Made], n_queries: int) -> list[Made]:
+def in_threads(work: Callable[[np.ndarray], np.ndarray], n_queries: int) -> list[np.ndarray]:
     """What `work` makes of the numbers of the queries, shared among FAISS's threads; the compiled loops release
     Python's lock."""
     threads, queries = min(n_queries, faiss.omp_get_max_threads()), np.arange(n_queries)
@@ -163,8 +152,7 @@ def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: boo
 
     Equal scores keep their order, except about the k-th.
     """
-    if candidates.min(initial=0) < 0:
-        scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
+    scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
     keys, rows, c = scores if by_distance else -scores, np.arange(len(scores))[:, None], scores.shape[1]
     if 2 * k < c:
         few = np.sort(keys.argpartition(k - 1, axis=1)[:, :k], axis=1) + c * rows

@@ -1,4 +1,4 @@
-"""Scores of vectors by compiled loops: sums of entries of queries' tables, and kept vectors in fewer bytes."""
+"""Scores of codes by a compiled loop: sums of entries of queries' tables."""
 
 import numpy as np
 
@@ -22,16 +22,6 @@ def _sum(codes: np.ndarray, start: int, bits: int, table: np.ndarray) -> np.floa
 
 
 @cached_njit(nogil=True)
-def table_sums(codes: np.ndarray, bits: int, tables: np.ndarray, rest: np.ndarray, away: float) -> np.ndarray:
-    """Scores (n,) of codes (n, bytes), whose numbers of some bits follow each other, by tables (M, K) of a query."""
-    scores, size = np.empty(len(codes), np.float32), codes.shape[1]
-    flat = codes.ravel()
-    for i in range(len(codes)):
-        scores[i] = max(rest[i] + away - 2 * _sum(flat, i * size, bits, tables), 0)
-    return scores
-
-
-@cached_njit(nogil=True)
 def candidate_sums(
     codes: np.ndarray,
     lists: np.ndarray,
@@ -51,7 +41,7 @@ def candidate_sums(
     begins = np.empty(candidates.shape[1], np.int64)
     for query in range(len(candidates)):
         for i in range(visited.shape[1]):
-            near[visited[query, i]] = away[query, i]  # -1, for none, is the last list or overwritten
+            near[visited[query, i]] = away[query, i]
         for i in range(len(begins)):  # apart from the sums, so that the processor waits for many rows at once
             number, place = 0, max(candidates[query, i], 0)
             if len(places):
@@ -61,35 +51,3 @@ def candidate_sums(
         for i in range(len(begins)):
             scores[query, i] -= 2 * _sum(codes, begins[i], bits, tables[query])
     return scores
-
-
-@cached_njit(nogil=True, fastmath=True)
-def kept_keys(
-    rows: np.ndarray,
-    steps: np.ndarray,
-    floats: np.ndarray,
-    middle: np.ndarray,
-    Q: np.ndarray,
-    numbers: np.ndarray,
-    metric: int,
-) -> np.ndarray:
-    """Squared distances (`metric` 0), minus products (1), or minus cosines of queries of norm 1 (2), of queries (q, d)
-    float64 and the rows that `numbers` (q, c) names: `middle` (d,) and whole `steps` (n,) as int8 (n, d + 4), or
-    float16 (n, d) as uint16, the values of which are `floats`."""
-    keys = np.empty(numbers.shape)
-    for query in range(len(numbers)):
-        asked = Q[query]
-        for i in range(numbers.shape[1]):
-            row, total, square = rows[numbers[query, i]], 0.0, 0.0
-            step = np.float64(1) if rows.itemsize > 1 else np.float64(steps[numbers[query, i]])
-            for j in range(len(asked)):
-                value = middle[j] + (np.float64(floats[row[j]]) if rows.itemsize > 1 else step * row[j])
-                if metric == 0:
-                    total += (asked[j] - value) ** 2
-                else:
-                    total -= asked[j] * value
-                    square += value * value
-            if metric == 2 and square > 0:
-                total /= np.sqrt(square)
-            keys[query, i] = total
-    return keys

@@ -36,10 +36,9 @@ def read_faiss(path: Path, ids: np.ndarray | None = None, *, binary: bool = Fals
             map_head = _MAP_HEADS.get(file.read(4), 0)
             file.seek(map_head)
             reader = faiss.PyCallbackIOReader(file.read)
+            read = faiss.read_index_binary if binary else faiss.read_index
             # tables are made when the sizes that they depend on are checked
-            found = (faiss.read_index_binary if binary else faiss.read_index)(
-                reader, faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE
-            )
+            found = read(reader, faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE)
             check_parts(found, None if map_head else ids)
             mapped = np.frombuffer(file.read(), "<i8")[1:]  # behind their number
             need(not map_head or np.array_equal(mapped, cast(np.ndarray, ids)), "it has other ids than the vectors")
@@ -116,7 +115,6 @@ def _check_lists(index: Any, own: np.ndarray | None) -> None:
         need(index.by_residual, "its lists hold other codes")
     sizes = [lists.list_size(number) for number in range(index.nlist)]
     need(sum(sizes) == index.ntotal, f"its lists have {counted(sum(sizes), 'vector')}, not {index.ntotal}")
-    need(own is None or len(own) == index.ntotal, "it has another number of ids than of vectors")
     if own is not None:
         renumber(index, RowIds(own, len(own)).positions)
     seen = np.zeros(index.ntotal, bool)
@@ -138,8 +136,7 @@ def codes_of_list(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Codes (n, bytes) of the rows at some places of a list, and their positions (n,)."""
     if isinstance(inner, faiss.IndexIVFFastScan):
-        ids, codes = list_codes(inner, number, places)
-        return codes, ids
+        return list_codes(inner, number, places)
     size = inner.invlists.list_size(number)
     codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, inner.code_size)
     return codes[places], faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)[places]
@@ -162,6 +159,16 @@ def places_in_lists(inner: faiss.IndexIVF) -> np.ndarray:
             ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
             places[ids, 0], places[ids, 1] = number, np.arange(size)
     return places
+
+
+def search_lists(
+    inner: faiss.IndexIVF, Q: np.ndarray, k: int, near: np.ndarray, lists: np.ndarray, **how: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """FAISS's scores and positions (q, k) in these lists (q, p), -1 for none, at these distances (q, p)."""
+    best, some = faiss.ResultHeap(len(Q), k), faiss.SearchParametersIVF(nprobe=lists.shape[1], **how)
+    asked, given, away, scores, ids = map(faiss.swig_ptr, (Q, lists, near, best.D, best.I))
+    inner.search_preassigned_c(len(Q), asked, k, given, away, scores, ids, False, some)
+    return best.D, best.I
 
 
 def cut(index: FaissIndex, n_rows: int) -> None:

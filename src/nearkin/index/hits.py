@@ -11,8 +11,6 @@ from nearkin._faiss import answered
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
-_BACKENDS = ("pyarrow", "polars", "pandas")
-
 
 def long_form(queries: Any, scores: np.ndarray, ids: np.ndarray, *more: np.ndarray) -> list[np.ndarray]:
     """Queries, ranks from 1, ids, scores and what `more` holds, (rows,) each, of results (q, k); no empty places."""
@@ -47,7 +45,7 @@ def hits(
     """
     import narwhals as nw  # only where tables are made
 
-    check_choice(backend, "backend", _BACKENDS)
+    check_choice(backend, "backend", ("pyarrow", "polars", "pandas"))
     scores, ids = np.asarray(scores), as_array(ids, "ids")
     names = np.arange(len(ids)) if queries is None else as_array(queries, "queries")
     if ids.ndim != 2 or scores.shape != ids.shape or names.shape != ids.shape[:1]:

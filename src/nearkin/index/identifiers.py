@@ -16,6 +16,8 @@ from nearkin._types import ArrayLike
 def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     """A copy of ids (n,), or of any number without `n`, as int64 or as fixed-width strings; TypeError for other types
     and for mixed ones, ValueError for a wrong count. A single id counts as one."""
+    if not n and not np.size(ids):
+        return np.empty(0, np.int64)  # `np.array([])` has floats
     single = isinstance(ids, str | Integral) or getattr(ids, "shape", None) == ()
     values = as_ids([ids] if single else ids, "ids")
     if values.dtype.kind == "u":
@@ -30,14 +32,7 @@ def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
 
 def given_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     """Ids (n,), maybe none, each once; ValueError or TypeError for others."""
-    if not n and not np.size(ids):
-        return np.empty(0, np.int64)  # `np.array([])` has floats
     return each_once(check_ids(ids, n))
-
-
-def _none(ids: np.ndarray) -> int | str:
-    """What stands where no vector was found."""
-    return -1 if ids.dtype.kind == "i" else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +77,8 @@ class RowIds:
 
     def found(self, wanted: ArrayLike) -> np.ndarray:
         """Positions (m,) of ids that must all be there, and may be named more than once."""
-        ids, places = (
-            np.unique(check_ids(wanted), return_inverse=True) if np.size(wanted) else (wanted, np.empty(0, int))
-        )
+        ids, places = np.unique(check_ids(wanted), return_inverse=True)
         return self.known(ids)[places]
-
-    def named(self, positions: np.ndarray) -> np.ndarray:
-        """Ids at positions (..., k); -1 or "" for a missing answer (-1)."""
-        return named(positions, self.ids)
 
     @property
     def _all(self) -> np.ndarray:
@@ -171,4 +160,4 @@ def named(positions: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
     """Ids at FAISS's positions (..., k); where FAISS found nothing (-1), the id is -1 or ''."""
     if ids is None:
         return positions
-    return np.where(positions < 0, _none(ids), ids[np.maximum(positions, 0)])
+    return np.where(positions < 0, -1 if ids.dtype.kind == "i" else "", ids[np.maximum(positions, 0)])

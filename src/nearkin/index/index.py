@@ -23,7 +23,7 @@ from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
 from nearkin.data.vectors import VectorFile
 from nearkin.index import faiss_index, identifiers, parts, searching
 from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file
-from nearkin.index.identifiers import NewIds, RowIds
+from nearkin.index.identifiers import NewIds, RowIds, named
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.parts import Parts, SavedQuantizer, empty_faiss, fitted
 from nearkin.index.query import Query
@@ -199,10 +199,8 @@ class Index:
 
     def __contains__(self, id: object) -> bool:
         """Whether a row has that id."""
-        if isinstance(id, bool | np.bool_) or not isinstance(id, str | Integral):
-            return False
         with self._guard.reading():
-            return bool(self._rows.positions(np.array(id)) >= 0)
+            return isinstance(id, str | Integral) and bool(self._rows.positions(np.array(id)) >= 0)
 
     def __repr__(self) -> str:
         return f"Index({len(self)} vectors of {self.n_features}, metric={self.metric!r}, quantizer={self.quantizer!r})"
@@ -426,7 +424,7 @@ class Index:
         with self._guard.reading():
             query, rows = self._query(oversample, asymmetric), self._rows
             found = query.nearest(Q, k, Selection.of(rows, among, exclude, len(Q)), callback or ignore)
-            return found[0], rows.named(found[1])
+            return found[0], named(found[1], rows.ids)
 
     def search_radius(
         self,
@@ -454,7 +452,7 @@ class Index:
         with self._guard.reading():
             query, rows = self._query(oversample, asymmetric), self._rows
             found = query.within(Q, float(r), Selection.of(rows, among, exclude, len(Q)), callback or ignore)
-            return *found[:2], rows.named(found[2])
+            return *found[:2], named(found[2], rows.ids)
 
     def similar(
         self,
@@ -478,9 +476,8 @@ class Index:
             selection = Selection.of(rows, among, exclude, len(positions))
             bits = self.metric == "hamming" and oversample is None
             Q = faiss_index.flat_codes(self.faiss_index)[positions] if bits else self._vectors(positions)
-            own = selection.without(np.arange(len(positions)), positions)
-            found = query.nearest(Q, k, own, callback or ignore)
-            return found[0], rows.named(found[1])
+            found = query.nearest(Q, k, selection.without(np.arange(len(positions)), positions), callback or ignore)
+            return found[0], named(found[1], rows.ids)
 
     def vectors(self, ids: ArrayLike) -> np.ndarray:
         """The vectors (m, d) float32 of ids (m,): the kept vectors, else the decoded codes, which for "cosine" are of

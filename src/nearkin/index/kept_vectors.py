@@ -8,17 +8,16 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from nearkin._check import check_choice, check_instance
-from nearkin._exact import pair_keys
+from nearkin._exact import keys_of_pairs
 from nearkin._storage import MappedRows, write_rows
-from nearkin.index.code_tables import Found, best_of, in_threads
-from nearkin.index.faiss_index import METRICS
+from nearkin.index.code_tables import Found, best_of
 
 KEPT_TYPES = {"float32": 0, "float16": 2, "int8": 4}  # of kept vectors, and rows of a file that hold the offsets
 _STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0
 _HALF = float(np.finfo(np.float16).max)
 _SAMPLE = 4_096  # vectors, at most, that decide the offsets
 _CHUNK = 65_536  # rows written at a time, and of a block to which others are not joined
-_QUERIES, _RESCORED = 256, 1 << 24  # queries rescored at a time, and numbers of their candidates
+_RESCORED = 1 << 18  # numbers of candidates rescored at a time, which stay in the cache
 
 
 class KeptVectors:
@@ -55,9 +54,8 @@ class KeptVectors:
         """These, with offsets; the first vectors X (m, d) decide these once."""
         if self.offsets is not None or not len(X):
             return self
-        return KeptVectors(
-            self.blocks, self.order, _offsets(X[:: -(-len(X) // _SAMPLE)].astype(np.float32), self.dtype)
-        )
+        some = X[:: -(-len(X) // _SAMPLE)].astype(np.float32)
+        return KeptVectors(self.blocks, self.order, _offsets(some, self.dtype))
 
     @property
     def dtype(self) -> np.dtype:
@@ -129,16 +127,6 @@ class KeptVectors:
             raise ValueError(f"positions reach from {flat.min()} to {flat.max()}; the index keeps {first} vectors")
         return out
 
-    def lying(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows in the form that is kept, and the numbers among them of those at `positions`, of any shape: all rows
-        where they lie as one array, of a mapped file those at `positions` verified; else a copy of these."""
-        if self.order is None and len(self.blocks) == 1:
-            block = self.blocks[0]
-            rows = block.verified(positions) if isinstance(block, MappedRows) else block
-            if rows.flags.c_contiguous:
-                return rows, positions
-        return self._raw(positions.ravel()), np.arange(positions.size).reshape(positions.shape)
-
     def save(self, path: Path) -> None:
         """Write one .npy file."""
         numbers = (np.arange(first, min(first + _CHUNK, len(self))) for first in range(0, len(self), _CHUNK))
@@ -193,33 +181,8 @@ def rescore(Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, me
     """The best k of each query's candidates (n, c) by exact scores, formed in float64: (scores (n, k), positions (n,
     k)). Candidates of -1 sort last; equal scores keep the order of the codes."""
     keys = np.empty(candidates.shape)
-    step = max(1, min(_QUERIES, _RESCORED // max(1, candidates.shape[1] * Q.shape[1])))
-    for first in range(0, len(Q), step):
-        some = slice(first, first + step)
-        rows, numbers = kept.lying(np.maximum(candidates[some], 0))
-        if rows.dtype == np.float32:
-            keys[some] = pair_keys(rows, Q[some], numbers, np.arange(len(numbers)), metric)
-        else:
-            keys[some] = _keys(Q[some], rows, numbers, kept.offsets, metric)
+    step = max(1, _RESCORED // max(1, candidates.shape[1] * Q.shape[1]))
+    for some in (slice(first, first + step) for first in range(0, len(Q), step)):
+        keys[some] = keys_of_pairs(kept.rows(np.maximum(candidates[some], 0)), Q[some, None], metric)
     keys, positions = best_of(keys, candidates, k, True)
     return (keys if metric == "l2" else -keys).astype(np.float32), positions
-
-
-def _keys(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, offsets: np.ndarray | None, metric: str) -> np.ndarray:
-    """`pair_keys` of rows of float16 or int8, which are not copied."""
-    from nearkin.index.compiled import kept_keys  # numba: other searches need none
-
-    steps, floats = np.empty(0, np.float32), np.empty(0, np.float32)
-    if rows.dtype == np.int8:
-        steps = rows[:, -_STEP:].view("<f4")[:, 0]
-    else:
-        rows, floats = rows.view(np.uint16), np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-    rows = rows.view()
-    rows.flags.writeable = False  # as a mapped file's: one type is compiled
-    queries, of = np.ascontiguousarray(Q, np.float64), np.asarray(rows)
-    middle = np.zeros(Q.shape[1]) if offsets is None else offsets.astype(np.float64)
-
-    def keys(some: np.ndarray) -> np.ndarray:
-        return kept_keys(of, steps, floats, middle, queries[some], numbers[some], METRICS.index(metric))
-
-    return np.concatenate(in_threads(keys, len(Q)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import faiss
 import numpy as np
@@ -31,22 +31,12 @@ from nearkin._storage import (
 from nearkin._types import Record
 from nearkin.contracts import BitCodes, Fittable, Quantizer, ScannedCodes, VectorCodes
 from nearkin.hashing.bits import n_bytes
-from nearkin.index import identifiers
-from nearkin.index.faiss_index import (
-    METRICS,
-    codes_belong,
-    inverted_file,
-    read_faiss,
-    renumber,
-    same_codes,
-    unpacked,
-    write_faiss,
-)
+from nearkin.index import faiss_index, identifiers
+from nearkin.index.faiss_index import METRICS, inverted_file
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
 
-Made = TypeVar("Made")
 KINDS = {  # kind in config.json -> the class, or the reader of several classes
     "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
     "axis quantizer": ("nearkin.quantization.axis", "AxisQuantizer"),
@@ -154,11 +144,6 @@ def read_quantizer(path: StrPath) -> SavedQuantizer:
         return SavedQuantizer(found, d, None if bits is None else check_integer(bits, "n_bits", low=1))
 
 
-def load_quantizer(path: StrPath) -> Quantizer:
-    """The fitted quantizer in a folder that its `save` wrote; ValueError for a folder of another kind."""
-    return read_quantizer(path).open()
-
-
 @dataclass(frozen=True)
 class Parts:
     """The content of an index folder."""
@@ -180,9 +165,9 @@ class Parts:
         return int(code) + (0 if self.norms is None else self.norms.n_bytes)
 
 
-def restored(made: Callable[..., Made], content: Record) -> Made:
+def restored(made: Callable[..., Any], content: Record) -> Any:
     """The index of a content whose FAISS index is `packed`."""
-    content["faiss_index"] = unpacked(*content["faiss_index"])
+    content["faiss_index"] = faiss_index.unpacked(*content["faiss_index"])
     return made(**content)
 
 
@@ -191,7 +176,7 @@ def write_parts(parts: Parts, path: StrPath, overwrite: bool) -> None:
     config: Record = {"metric": parts.metric, "n_features": parts.d, "n_rows": int(parts.faiss_index.ntotal)}
     config |= {} if parts.next_id is None else {"next_id": parts.next_id}
     with saving_folder(path, "index", config, overwrite) as folder:
-        write_faiss(with_integer_ids(parts.faiss_index, parts.ids), folder / "index.faiss")
+        faiss_index.write_faiss(with_integer_ids(parts.faiss_index, parts.ids), folder / "index.faiss")
         arrays = {} if parts.ids is None else pack_ids("row", parts.ids)
         if (norms := parts.norms) is not None:
             arrays |= dict(zip(NORMS, (norms.codes, norms.levels, norms.centre), strict=True))
@@ -215,7 +200,7 @@ def check_mergeable(parts: Parts, others: Parts) -> None:
         probes = np.random.default_rng(0).normal(size=(8, parts.d))
         same = np.array_equal(parts.quantizer.project(probes), others.quantizer.project(probes))
     else:
-        same = same_codes(parts.faiss_index, others.faiss_index)
+        same = faiss_index.same_codes(parts.faiss_index, others.faiss_index)
         same &= parts.bytes_per_vector == others.bytes_per_vector
         if parts.norms is not None and others.norms is not None and parts.norms.n_bytes:
             same &= parts.norms.same(others.norms)
@@ -240,7 +225,7 @@ def read_parts(path: Path) -> Parts:
     except (KeyError, IndexError, TypeError, ValueError) as error:
         text = f"{path / 'arrays.safetensors'} lacks the ids of the vectors or their norms ({error}); it is damaged"
         raise ValueError(text) from error
-    inner = read_faiss(path / "index.faiss", ids, binary=metric == "hamming")
+    inner = faiss_index.read_faiss(path / "index.faiss", ids, binary=metric == "hamming")
     if inner.ntotal != n_rows:
         raise ValueError(f"{path} holds {counted(inner.ntotal, 'vector')}, config.json lists {n_rows}; it is damaged")
     quantizer = read_quantizer(path / "quantizer") if (path / "quantizer").exists() else None
@@ -279,7 +264,7 @@ def _check_together(path: Path, inner: FaissIndex, d: int, metric: str, quantize
         exact = isinstance(innermost(inner), faiss.IndexFlat)
         known = quantizer is None if exact else quantizer is not None and bits is None
         fits = inner.d == d and inner.metric_type == expected and known
-        fits = fits and (quantizer is None or codes_belong(inner, quantizer.content.arrays))
+        fits = fits and (quantizer is None or faiss_index.codes_belong(inner, quantizer.content.arrays))
     if not fits or (quantizer is not None and quantizer.n_features_in_ != d):
         raise ValueError(
             f"{path} has an index.faiss and a quantizer that do not belong to each other or to metric {metric!r} and "
@@ -294,7 +279,7 @@ def with_integer_ids(inner: FaissIndex, ids: np.ndarray | None) -> FaissIndex:
         return inner
     if inverted_file(inner) is not None and len(ids) and ids.min() >= 0:
         copied = faiss.clone_index(cast(faiss.Index, inner))
-        renumber(copied, lambda numbers: ids[numbers])
+        faiss_index.renumber(copied, lambda numbers: ids[numbers])
         return copied
     if isinstance(inner, faiss.IndexBinary):  # a map needs an empty index at first: a stand-in, then the real one
         wrapped: Any = faiss.IndexBinaryIDMap2(faiss.IndexBinaryFlat(inner.d))

@@ -58,16 +58,14 @@ class Query:
         """Scores and positions (q, min(k, n)) of the vectors nearest to queries Q (q, d), or (q, bytes) uint8 of
         bits."""
         k, done = min(k, self.faiss_index.ntotal), 0
-        if not len(Q):
-            return np.empty((0, k), np.float32), np.empty((0, k), np.int64)
+        if not len(Q) or not k:
+            return np.empty((len(Q), k), np.float32), np.empty((len(Q), k), np.int64)
         numbers, parts = list[np.ndarray](), list[Found]()
         for queries, allowed, more in selection.chunks(k, _QUERIES, _ANSWERS):
             numbers.append(queries)
             parts.append(self._some(Q[queries], k, selection, queries, allowed, more))
             done += len(queries)
             callback(done, {"total": len(Q)})
-        if len(parts) == 1 and not len(selection.own):
-            return parts[0]
         order = np.argsort(np.concatenate(numbers))
         scores, positions = (np.concatenate(part)[order] for part in zip(*parts, strict=True))
         return scores, positions
@@ -101,8 +99,6 @@ class Query:
         self, Q: np.ndarray, k: int, selection: Selection, queries: np.ndarray, allowed: np.ndarray | None, more: int
     ) -> Found:
         """Scores and positions (q, k) for Q (q, d), these `queries` of the selection; `more` may have to be dropped."""
-        if k == 0:
-            return np.empty((len(Q), 0), np.float32), np.empty((len(Q), 0), np.int64)
         if Q.dtype != np.uint8:
             Q = normalised(Q) if self.metric == "cosine" else Q.astype(np.float32, copy=False)
         n = self.faiss_index.ntotal

@@ -18,7 +18,7 @@ of a searched index.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import faiss
 import numpy as np
@@ -30,12 +30,12 @@ from nearkin._guard import cached_property
 from nearkin._types import ArrayLike
 from nearkin.index.coarse_scan import CoarseScan, serves
 from nearkin.index.code_tables import CodeTables, Found, best_of, compared, probed
-from nearkin.index.faiss_index import codes_at, codes_of_list, places_in_lists
+from nearkin.index.faiss_index import codes_at, codes_of_list, places_in_lists, search_lists
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
-_TABLE, _DECODING = 16, 128  # cost of one table entry, and of one decoded number, in multiplications
+_MANY = 128  # with as many queries, decoding all rows once is faster than tables (2026-11)
 _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allowed rows of lists once
 _LISTS_TABLES = 1 << 21  # numbers of the lists' tables of a fast scan at a time
 _CHUNK = 65_536  # rows decoded at a time for their norm
@@ -230,7 +230,7 @@ def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
     inner = scan.inner
     share = min(inner.nprobe, inner.nlist) / inner.nlist if scan.lists else 1.0
     flat_products = k > wanted and scan.products and not scan.lists
-    if (scan.without_norm or flat_products) and _decoding_pays(share * len(Q), scan):
+    if (scan.without_norm or flat_products) and share * len(Q) >= _MANY:
         return _decoding(scan, Q, k, _visited(scan, Q))
     if scan.without_norm:
         return scan.tables.search(Q, k)
@@ -238,17 +238,15 @@ def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
         return _by_faiss(inner, Q, k)
     # FAISS has a table for each list that a query visits: many megabytes would be new memory in every call
     step = max(32, _LISTS_TABLES // (16 * inner.M * inner.nprobe)) if scan.lists else len(Q)
-    if len(Q) <= step:
-        scores, positions = _by_faiss(inner, Q, k)
-    else:
-        found = [_by_faiss(inner, Q[first : first + step], k) for first in range(0, len(Q), step)]
-        scores, positions = (np.concatenate(part) for part in zip(*found, strict=True))
+    found = [_by_faiss(inner, Q[first : first + step], k) for first in range(0, len(Q), step)]
+    scores, positions = (np.concatenate(part) for part in zip(*found, strict=True))
     if scan.sums and scan.by_distance:  # FAISS leaves out the term that is the same for all rows
         scores = np.maximum(scores + np.einsum("qd,qd->q", Q, Q)[:, None], 0)
-    if positions.min(initial=0) < 0 or np.isnan(scores.sum()):
-        failed = _failed(scan, Q, scores, positions)
-        if failed.any():
-            scores[failed], positions[failed] = _decoding(scan, Q[failed], k, _visited(scan, Q[failed]))
+    # FAISS (1.15.1) divides by the range of its table, which is 0 where rows are equal, and by inner products leaves
+    # out rows of the lowest value
+    failed = (positions[:, -1] < 0) | np.isnan(scores.sum(axis=1))
+    if failed.any():
+        scores[failed], positions[failed] = _decoding(scan, Q[failed], k, _visited(scan, Q[failed]))
     return scores, positions
 
 
@@ -256,17 +254,7 @@ def _by_faiss(inner: faiss.Index, Q: np.ndarray, k: int) -> Found:
     """FAISS's search, in the lists that are nearest exactly."""
     if not isinstance(inner, faiss.IndexIVF):
         return inner.search(Q, k)
-    return _in_lists_of(inner, Q, k, *nearest_lists(inner, Q, inner.nprobe))
-
-
-def _in_lists_of(
-    inner: faiss.IndexIVF, Q: np.ndarray, k: int, near: np.ndarray, lists: np.ndarray, **how: Any
-) -> Found:
-    """FAISS's search in these lists (q, p), at these distances."""
-    best, some = faiss.ResultHeap(len(Q), k), faiss.SearchParametersIVF(nprobe=lists.shape[1], **how)
-    asked, given, away, scores, ids = map(faiss.swig_ptr, (Q, lists, near, best.D, best.I))
-    inner.search_preassigned_c(len(Q), asked, k, given, away, scores, ids, False, some)
-    return best.D, best.I
+    return search_lists(inner, Q, k, *nearest_lists(inner, Q, inner.nprobe))
 
 
 def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray) -> Found:
@@ -291,24 +279,7 @@ def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray) -> Found:
         return _decoding(scan, Q, k, ((some, ids[mask[ids]]) for some, ids in _in_lists(inner, lists)))
     bitmap = np.packbits(mask, bitorder="little")
     selector = faiss.IDSelectorBitmap(inner.ntotal, faiss.swig_ptr(bitmap))
-    return _in_lists_of(inner, Q, k, distances, lists, sel=selector)
-
-
-def _failed(scan: Scan, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Queries (q,) that the fast scan could not answer. FAISS (1.15.1) divides by the range of its table, which is 0
-    where rows are equal, and by inner products leaves out rows of the lowest value."""
-    inner, missing = scan.inner, positions[:, -1] < 0
-    if scan.lists and missing.any():
-        sizes = [inner.invlists.list_size(number) for number in range(inner.nlist)]
-        rows = np.array([*sizes, 0])[probed(inner, Q)].sum(axis=1)  # the 0 is that of list -1, for none
-        missing = (positions >= 0).sum(axis=1) < np.minimum(rows, positions.shape[1])
-    return missing | np.isnan(scores.sum(axis=1))
-
-
-def _decoding_pays(n_queries: float, scan: Scan) -> bool:
-    """Whether decoding rows once and forming products of d numbers is faster than adding an entry of a table for each
-    code and query: measured for d of 64 to 768 and 4 to 32 codes (2026-11)."""
-    return n_queries * (_TABLE * scan.codec.M - scan.inner.d) > _DECODING * scan.inner.d
+    return search_lists(inner, Q, k, distances, lists, sel=selector)
 
 
 def _decoding(scan: Scan, Q: np.ndarray, k: int, parts: Iterable[Part]) -> Found:
@@ -464,7 +435,7 @@ def decoded_rows(scan: Scan, positions: np.ndarray) -> np.ndarray:
 
 def rows_at_norms(scan: Scan, norms: Norms, positions: np.ndarray) -> np.ndarray:
     """Vectors (m, d + 1) of an index at `positions` (m,), at their norms, with the column that queries lack."""
-    rows = Ranking(scan, norms, norms if scan.turn is None else norms.turned(scan.matrix)).rows(positions)
+    rows = cast(Ranking, scan.ranking(norms)).rows(positions)
     return np.hstack([_turned_back(scan, rows[:, :-1]), rows[:, -1:]])
 
 

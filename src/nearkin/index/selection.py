@@ -38,8 +38,6 @@ class Selection:
     def of(cls, rows: RowIds, among: Rows, exclude: Rows, q: int) -> Self:
         """ValueError or TypeError, which names the query, for an unknown id and where no vector is allowed."""
         none = np.empty(0, np.int64)
-        if among is None and exclude is None:
-            return cls(rows.n, [(np.arange(q), None)], none, none)
         sets = _sets(rows, among, q, "among")
         for query, each in enumerate(sets):
             if not len(each):

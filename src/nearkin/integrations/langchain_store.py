@@ -173,17 +173,10 @@ class LangChainStore(VectorStore):
 
     @classmethod
     def from_texts(
-        cls,
-        texts: list[str],
-        embedding: Embeddings,
-        metadatas: Metadatas = None,
-        *,
-        ids: Ids = None,
-        quantizer: Quantizer | int | None = None,
-        **rescoring: Unpack[Rescoring],
+        cls, texts: list[str], embedding: Embeddings, metadatas: Metadatas = None, *, ids: Ids = None, **settings: Extra
     ) -> Self:
-        """A store of these texts; `quantizer` and the others are arguments of the class."""
-        store = cls(embedding, quantizer, **rescoring)
+        """A store of these texts; `settings` are arguments of the class."""
+        store = cls(embedding, **settings)
         store.add_texts(texts, metadatas, ids=ids)
         return store
 

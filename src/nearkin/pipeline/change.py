@@ -1,6 +1,8 @@
 """`nearkin add`, `remove`, `update` and `check`: the vectors and the files of a saved folder."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,6 +11,7 @@ from sklearn.base import clone
 
 import nearkin as nk
 from nearkin._check import as_array, check_integer, check_output
+from nearkin._exact import nearest_of_parts
 from nearkin._fields import StrPath, counted
 from nearkin._storage import (
     MANIFEST,
@@ -25,7 +28,8 @@ from nearkin.contracts import Callback, Quantizer, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import RowIds
-from nearkin.index.searching import Scan, normalised
+from nearkin.index.searching import Scan, decoded_rows, normalised, rows_at_norms
+from nearkin.linalg.norms import widened
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.metrics.trial import mean_interval, paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
@@ -33,6 +37,8 @@ from nearkin.pipeline.evaluate import exact_metric
 from nearkin.pipeline.inputs import LEFT, check_typed, decoded
 from nearkin.pipeline.pairs import move_left
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
+
+_OF_VECTORS = ("distortion", "variance_kept", "recall_interval", "judged_by")  # and recall: of the vectors of a run
 
 
 def change_rows(
@@ -83,13 +89,15 @@ def change_rows(
 
 
 def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | None) -> None:
-    """Replace the folder of an index by its changed state, with the record `run` and the left side of pairs.
+    """Replace the folder of an index by its changed state, with the left side of pairs and the record `run` less its
+    figures of the old vectors.
 
     `before` (n,) are the ids that the vectors had, in the old order.
     """
     with replacing_folder(path, overwrite=True) as fresh:
         index.save(fresh)
         if run is not None:
+            run = {name: value for name, value in run.items() if name not in _OF_VECTORS and "recall@" not in name}
             write_record(fresh / RUN, run | {"changed": True})
         if (path / LEFT).is_file():
             move_left(path, fresh, RowIds(index.ids, len(index)).positions(before))
@@ -111,7 +119,8 @@ def check_folder(folder: StrPath, callback: Callback = ignore) -> Record:
 
     Returns {"folder", "kind", "format_version", "files", "bytes", "damaged", "others"}: `damaged` has a line for each
     file that is missing or changed, `others` are files that the manifest does not list; for a whole index also
-    "plain_faiss", see `plain_faiss`. `callback(files done, {"total": n})` is called after each file.
+    "plain_faiss" and "codes", see `plain_faiss` and `of_codes`. `callback(files done, {"total": n})` is called after
+    each file.
     """
     return one_version(folder, lambda path: _check(path, callback))
 
@@ -140,7 +149,7 @@ def _check(folder: Path, callback: Callback) -> Record:
         except ValueError as error:
             damaged.append(str(error))
         else:
-            offered["plain_faiss"] = plain_faiss(index)
+            offered |= {"plain_faiss": plain_faiss(index), "codes": of_codes(index)}
     return {
         "folder": str(folder), "kind": manifest.kind, "format_version": config.get("format_version"),
         "files": len(manifest.files), "bytes": sum(entry.bytes for entry in manifest.files.values()),
@@ -170,16 +179,45 @@ def plain_faiss(index: nk.Index, k: int = 10) -> Record:
     return about | {"k": k, "queries": queries, "same": float(np.mean(same))}
 
 
+_KS = (1, 10, 100)
+_ROWS = 16_384  # decoded at a time
+
+
+def of_codes(index: nk.Index) -> Record | None:
+    """The recall of the first "k" results of a "search", and of its "codes", each of which is decoded and compared, for
+    queries between two vectors: "of" the nearest kept vectors, without these of the nearest codes. None without codes
+    of numbers."""
+    n = len(index)
+    if index.metric == "hamming" or index.quantizer is None or not n:
+        return None
+    scan, norms = Scan(cast(Any, index.faiss_index)), index.norms
+    pairs = np.random.default_rng(0).integers(n, size=(2, max(1, min(_ASKED, _COMPARED // n))))
+    Q = index.vectors(index.row_ids[pairs.ravel()]).reshape(*pairs.shape, -1).mean(axis=0)
+    blocks = np.split(np.arange(n), range(_ROWS, n, _ROWS))
+
+    def nearest(rows: Callable[[np.ndarray], np.ndarray], width: int) -> np.ndarray:
+        parts = ((some, rows(some)) for some in blocks)
+        return nearest_of_parts(parts, widened(Q, width), min(_KS[-1], n), index.metric)[1]
+
+    if norms is None:
+        codes = nearest(partial(decoded_rows, scan), index.n_features)
+    else:
+        codes = nearest(partial(rows_at_norms, scan, norms), index.n_features + 1)
+    truth = codes if index.kept is None else nearest(index.kept.rows, index.n_features)
+    answers = {
+        "search": lambda k: RowIds(index.ids, n).positions(index.search(Q, k)[1]),
+        "codes": lambda k: codes[:, :k],
+    }
+    recalls = {
+        name: [float((of(k)[:, :, None] == truth[:, None, :k]).any(axis=2).mean()) for k in _KS]
+        for name, of in answers.items()
+    }
+    return {"k": list(_KS), "of": "codes" if index.kept is None else "kept vectors", "queries": len(Q), **recalls}
+
+
 MOST, FEWEST = 50_000, 100  # new rows that `watch` looks at
 _QUERIES = 1_000
 _LUCK = 0.005  # chance gain in recall of a second fit to similar rows
-_OF_CODES = (
-    "distortion",
-    "variance_kept",
-    "recall_interval",
-    "judged_by",
-    "history",
-)  # figures of a run that new codes do not have
 
 
 def watch(
@@ -234,8 +272,9 @@ def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: 
             index.recode(quantizer, rows, callback=callback)
         with steps.step("save"):
             run = read_record(folder, RUN) or {}
-            run = {name: value for name, value in run.items() if name not in _OF_CODES and "recall@" not in name}
+            run.pop("history", None)
             run |= {"train": f"{folder} and {file.name}", "seed": random_state}
+            run["trained_on"] = min(len(rows) + len(file), TRAIN_ROWS)
             save_changed(Path(folder), index, index.row_ids, run)
     exact = index.kept is not None
     return {"folder": str(folder), "vectors": len(index), "from_kept_vectors": exact, "seconds": steps.seconds}

@@ -285,7 +285,7 @@ def _size(run: Fields, folder: Path) -> Section | None:
         "on disk: codes, codebooks, ids, kept vectors": decimal(on_disk),
         "the vectors as float32": decimal(raw),
         "the folder, compared with the vectors": times(raw / on_disk),
-        "distortion (mean squared error)": run.get("distortion"),  # not after `nearkin refresh`
+        "distortion (mean squared error)": run.get("distortion"),  # not after a change
         "share of the variance kept": run.get("variance_kept"),
     })  # fmt: skip
 

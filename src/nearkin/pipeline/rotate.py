@@ -161,5 +161,6 @@ def make_bridge(
     return {
         "old": old.name, "new": new.name, "out": str(out), "pairs": len(old), "metric": made.metric,
         "chosen": made.kind_, "kept": {trial["candidate"]: trial["value"] for trial in made.trials_},
+        "chance": max(trial["chance"] for trial in made.trials_),
         "seconds": steps.seconds,
     }  # fmt: skip

@@ -63,11 +63,11 @@ def test_no_more_dimensions_are_tried_than_answers_can_tell_apart():
 
 
 def test_coin_flips_are_told_from_answers_of_points():
-    """By the 1 % quantile of as many flips: 84 of 200."""
+    """By the .2 % quantile of as many flips: 80 of 200. Of 540 sets of flips 47 were below the 1 % quantile."""
     points = np.random.default_rng(0).standard_normal((9, 2))
     answers = comparisons_from_vectors(points, 200, random_state=1)
     _, curve = choose_dimension(answers, lambda train, p: points[:, :p], np.random.default_rng(0))
-    assert curve["chance"] == 84 / 200
+    assert curve["chance"] == 80 / 200
     assert min(curve["error"]) < 0.1
     flipped = answers.indices.copy()
     wrong = np.random.default_rng(2).random(200) < 0.5

@@ -38,8 +38,8 @@ def choose_dimension(
     """The smallest dimension that none leads by a standard error in its held-out answers, paired by judgement, or the
     first if none beats chance; and the curve {"dimension": [...], "error": [...], "standard_error": [...], "chance":
     e}; a standard error is that of the difference from the best. Coin flips have an error of e or more in every
-    dimension tried, 19 times of 20 at least: e is their 1 % quantile for one dimension, a flip a judgement (16 of 260
-    sets of 120 to 1,500 flips were below it in some dimension).
+    dimension tried, 19 times of 20 at least: e is their .2 % quantile for one dimension, a flip a judgement (16 of 540
+    sets of 120 to 1,500 flips were below it in some dimension; 47 were below the 1 % quantile).
 
     `embed(train, p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better than the
     best; what comes from one judgement is held out together. ValueError for fewer than 8 comparisons or 4 questions.
@@ -62,7 +62,7 @@ def choose_dimension(
         "dimension": [record["candidate"] for record in table],
         "error": [1 - record["value"] for record in table],
         "standard_error": [record["error"] for record in table],
-        "chance": float(binom.ppf(0.01, flips, 0.5)) / flips,
+        "chance": float(binom.ppf(0.002, flips, 0.5)) / flips,
     }
     return trial.winner() if min(curve["error"]) < curve["chance"] else curve["dimension"][0], curve
 
