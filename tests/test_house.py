@@ -1,5 +1,8 @@
 """Bounds of the house in numbers, and what its drawing says."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from tests import house
@@ -15,6 +18,17 @@ STRICT = {
     "orthogonal",
     "solvers",
 }  # what pyright checks strictly; add to it
+
+
+def test_every_room_is_within_its_ceiling() -> None:
+    """A ceiling falls to what is reached, and rises only for what an issue allows by number."""
+    ceilings = tomllib.loads((Path(__file__).parent / "sizes.toml").read_text(encoding="utf-8"))
+    found = house.code_lines()
+    assert found.keys() == ceilings.keys()
+    over = {room: (count, ceilings[room]) for room, count in found.items() if count > ceilings[room]}
+    assert not over, "lines of code over the ceiling: take something away in the same room"
+    loose = {room: (count, ceilings[room]) for room, count in found.items() if count < 0.99 * ceilings[room] - 10}
+    assert not loose, "lower these ceilings in tests/sizes.toml to what is reached"
 
 
 def test_any_stays_rare() -> None:
