@@ -9,6 +9,8 @@ from functools import wraps
 from itertools import combinations, product
 from typing import Any
 
+import pytest
+
 
 def covering(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
     """The full product of the first two axes; each further axis takes the value that met the row's first, and then
@@ -30,25 +32,26 @@ def covering(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
 def each(names: str | Sequence[str], cases: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """As `pytest.mark.parametrize`, in one test: for cases of milliseconds, whose set-up one by one costs more.
 
-    A failure names its case. Each case has its own folder `tmp_path`, its `monkeypatch` and `rng`.
+    Each case is a subtest of its own: all that fail are reported, by name. Each has its own folder `tmp_path`, its
+    `monkeypatch` and `rng`.
     """
     listed, rows = [names] if isinstance(names, str) else list(names), list(cases)
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        takes = inspect.signature(test).parameters  # a test of two axes: the outer one hands the fixture on
+
         @wraps(test)
-        def run(**given: Any) -> None:
+        def run(subtests: pytest.Subtests, **given: Any) -> None:
+            if "subtests" in takes:
+                given["subtests"] = subtests
             for number, row in enumerate(rows):
                 case = dict(zip(listed, row if len(listed) > 1 else [row], strict=True))
-                with _own(given, number) as own:
-                    try:
-                        test(**own, **case)
-                    except BaseException as error:
-                        error.add_note(f"in case {number}: {case!r:.500}")
-                        raise
+                with _own(given, number) as own, subtests.test(f"case {number}: {case!r:.200}"):
+                    test(**own, **case)
 
-        signature = inspect.signature(test)
-        left = [one for name, one in signature.parameters.items() if name not in listed]
-        run.__signature__ = signature.replace(parameters=left)  # pyright: ignore[reportAttributeAccessIssue]
+        left = [one for name, one in takes.items() if name not in {*listed, "subtests"}]
+        reported = inspect.Parameter("subtests", inspect.Parameter.KEYWORD_ONLY)
+        run.__signature__ = inspect.Signature([*left, reported])  # pyright: ignore[reportAttributeAccessIssue]
         return run
 
     return decorate

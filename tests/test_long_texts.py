@@ -35,7 +35,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "pairs": lambda p: nk.read_interactions(table(p / "p.csv", *SIDES)),
     "comparisons": lambda p: nk.read_comparisons(table(p / "c.csv", *THREE)),
     "raters": lambda p: nk.read_comparisons(table(p / "c.csv", ["rater", *NAMES], *THREE)),
-    "responses": lambda p: nk.read_comparisons(table(p / "c.csv", ["response", *NAMES], *THREE)),
+    "responses": lambda p: nk.read_comparisons(table(p / "c.csv", ["response", *NAMES], *THREE), form="triplet"),
     "ids of vectors": lambda p: nk.data.open_vectors(table(p / "v.csv", ["id", *NAMES], ["a", *"1" * 40])).ids(),
     "features": lambda p: read_features(table(p / "f.csv", ["id", *NAMES], ["a", *"1" * 40])),
     "judgements": lambda p: read_judgements(

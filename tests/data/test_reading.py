@@ -150,7 +150,7 @@ def test_what_is_no_id_is_refused_with_its_cell(subtests: pytest.Subtests) -> No
         ): r"lines of the header: .*skiprows=\[1, 2\]",
         ("Item", *many): r"'Item' in row 0 .*; if they are further lines of the header: .*skiprows=\[1\]",
         ("a", "b\nc"): "line breaks",
-        ("a", "x" * (MAX_TEXT + 1)): "more than 1,000 characters",
+        ("a", "x" * (MAX_TEXT + 1)): "has at most 1,000",
         ("a", None): "1 missing id",
         (1, -1): "-1 is no id",
     }

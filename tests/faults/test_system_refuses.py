@@ -51,6 +51,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, Path], 
 
     monkeypatch.setattr(io, "open", opened)
     monkeypatch.setattr("builtins.open", opened)
+    monkeypatch.setattr("pathlib.Path.read_bytes", lambda path: opened(path, "rb").read())
     yield refuse
     below = ""
 
