@@ -30,13 +30,14 @@ def table(path: Path, *columns: list[str]) -> Path:
 
 SIDES = [["user", *NAMES], ["item", *NAMES[::-1]]]
 THREE = [["far", *NAMES], ["near", *NAMES[1:], "id0"], ["anchor", *NAMES[2:], "id0", "id1"]]
+SHOWN = [["first", *NAMES], ["second", *NAMES[1:], "id0"], ["anchor", *NAMES[2:], "id0", "id1"]]
 FILES: dict[str, Callable[[Path], object]] = {
     "column": lambda p: read_column(table(p / "ids.csv", ["id", *NAMES])),
     "pairs": lambda p: nk.read_interactions(table(p / "p.csv", *SIDES)),
     "comparisons": lambda p: nk.read_comparisons(table(p / "c.csv", *THREE)),
     "raters": lambda p: nk.read_comparisons(table(p / "c.csv", ["rater", *NAMES], *THREE)),
-    "responses": lambda p: nk.read_comparisons(table(p / "c.csv", ["response", *NAMES], *THREE), form="triplet"),
-    "ids of vectors": lambda p: nk.data.open_vectors(table(p / "v.csv", ["id", *NAMES], ["a", *"1" * 40])).ids(),
+    "responses": lambda p: nk.read_comparisons(table(p / "c.csv", ["response", *NAMES], *SHOWN), form="triplet"),
+    "ids of vectors": lambda p: nk.data.open_vectors(table(p / "v.csv", ["id", *NAMES], ["f0", *"1" * 40])).ids(),
     "features": lambda p: read_features(table(p / "f.csv", ["id", *NAMES], ["a", *"1" * 40])),
     "judgements": lambda p: read_judgements(
         table(p / "q.csv", ["query-id", *NAMES], ["corpus-id", *NAMES], ["score", *"1" * 40])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -38,7 +39,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, Path], None]]:
     """Let the system refuse, with this error, to open what lies in the folder."""
-    plain, number, below = io.open, 0, ""
+    plain, stream, number, below = io.open, pa.input_stream, 0, ""
 
     def opened(file: Any, *args: Any, **options: Any) -> Any:
         if below and isinstance(file, str | os.PathLike) and os.fspath(file).startswith(below):
@@ -51,7 +52,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, Path], 
 
     monkeypatch.setattr(io, "open", opened)
     monkeypatch.setattr("builtins.open", opened)
-    monkeypatch.setattr("pathlib.Path.read_bytes", lambda path: opened(path, "rb").read())
+    monkeypatch.setattr(pa, "input_stream", lambda file, **_: stream(opened(file, "rb")))
     yield refuse
     below = ""
 

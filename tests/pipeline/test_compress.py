@@ -65,12 +65,9 @@ def test_a_race_is_refused_in_several_processes(tmp_path: Path, X: np.ndarray, m
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16"])
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
-    """Twice the rows: not even a fifth of the added bytes more at the peak (NumPy's memory; FAISS holds the codes).
-
-    A search holds the numbers of all rows, an eighth of rows of 16 columns.
-    """
+    """Twice the rows: less than half of the added bytes more at the peak (NumPy's memory; FAISS holds the codes): rows
+    are read in parts, but the candidates of the judged queries are decoded together."""
     monkeypatch.setattr("nearkin.data.vectors.CHUNK_BYTES", 100_000)
-    monkeypatch.setattr("nearkin.index.searching._BLOCK", 20_000)
     peaks = []
     for n in (15_000, 30_000):
         rows = torch.from_numpy(30 * np.random.default_rng(0).normal(size=(n, 16)).clip(-4, 4))
@@ -81,7 +78,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
         compress_file(file, nk.ProductQuantizer(8, 16, rotation=None), tmp_path / "idx", **options)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] - peaks[0] < 0.2 * 15_000 * 16 * 4, f"peaks of {peaks} bytes"
+    assert peaks[1] - peaks[0] < 0.5 * 15_000 * 16 * 4, f"peaks of {peaks} bytes"
 
 
 def test_nothing_is_written_when_training_fails(tmp_path: Path, X: np.ndarray) -> None:
