@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearkin.orthogonal import SGDG, GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
+from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
 
 LOOPS = 5  # of SGDG; the paper: s = 2
 CONTRACTION = 0.5  # its q
@@ -214,7 +214,6 @@ def our_steps(lr: float) -> dict[str, Maker]:
         "flow s=8": from_gradient(lambda p: StochasticFlow(p, lr, 8, scale="none")),
         "flow s=d/log d": from_gradient(lambda p: StochasticFlow(p, lr, "d/log d", scale="none")),
     }
-    steps["SGDG"] = from_gradient(lambda p: SGDG(p, lr, stiefel=True))
     for name in ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor"):
         steps[name] = from_gradient(lambda p, name=name: RiemannianDescent(p, lr, name))
     return steps

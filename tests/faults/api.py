@@ -103,7 +103,6 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "Comparisons": {"indices": lambda: TRIPLETS, "objects": lambda: np.arange(3)},
     "hamming_radius_precision": _LABELLED,
     "BlockRotation": {"d": lambda: 4, "block_size": lambda: 2},
-    "SGDG": _PARAMS | {"stiefel": lambda: True},
     **dict.fromkeys(("GivensDescent", "RiemannianDescent", "StochasticFlow", "orthogonal_optimizer"), _PARAMS),
     "knn_recall": {"Q": lambda: X[:6]},
     "without_self": {"own": lambda: np.arange(6), "of": lambda: None},

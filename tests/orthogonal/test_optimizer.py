@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from nearkin.orthogonal import SGDG, Adam, GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
+from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
 from nearkin.orthogonal.optimizer import BATCHED, as_tall, batches_by_shape, first_moment, from_tall, step_length
 from nearkin.orthogonal.retraction import RETRACTIONS
 from tests.covering import covering, each
@@ -239,7 +239,6 @@ COMPILED = {
     "givens": lambda p: GivensDescent(p, 0.1, "random"),
     "greedy": lambda p: GivensDescent(p, 0.1, "greedy"),
     "taylor": lambda p: RiemannianDescent(p, 0.1, "auto", momentum=0.5),
-    "sgdg": lambda p: SGDG(p, 0.1, 0.9, stiefel=True),
 }
 
 

@@ -146,10 +146,9 @@ def test_tall_steps_are_those_of_the_full_matrix(retraction: str, shape: tuple[i
     assert length > 1 or float((full @ X - X).flatten() @ tangent_gradient(X, G).flatten()) < 0
 
 
-@each("degree", [3, 5])
 @each("power", [-9, -4, 0, 8])
-def test_the_polynomial_of_an_inverse_leaves_what_it_says(power: int, degree: int) -> None:
-    coefficients, error = inverse_polynomial(power, degree)
+def test_the_polynomial_of_an_inverse_leaves_what_it_says(power: int) -> None:
+    coefficients, error = inverse_polynomial(power)
     u = torch.linspace(-(2.0 ** (power / 2)), 0, 1001, dtype=torch.float64)
     left = 1 - (1 - u) * sum(c * u**i for i, c in enumerate(coefficients))
     assert float(left.abs().max()) == pytest.approx(error, rel=1e-3, abs=1e-14)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from nearkin.orthogonal.parametrization import orthogonal_ as orthogonal_
     from nearkin.orthogonal.parametrization import orthogonal_parametrization as orthogonal_parametrization
     from nearkin.orthogonal.riemannian_descent import RiemannianDescent as RiemannianDescent
-    from nearkin.orthogonal.sgdg import SGDG as SGDG
     from nearkin.orthogonal.stochastic_flow import StochasticFlow as StochasticFlow
 
 lazily(__name__, __file__)

@@ -106,14 +106,14 @@ def plus_identity(M: Tensor, number: float) -> Tensor:
 
 
 @lru_cache
-def inverse_polynomial(power: int, degree: int = 3) -> tuple[tuple[float, ...], float]:
-    """Coefficients of a polynomial p near 1 / (1 - u) for -2^(power / 2) <= u <= 0, p(0) = 1, and |1 - (1 - u) p(u)|.
+def inverse_polynomial(power: int) -> tuple[tuple[float, ...], float]:
+    """Coefficients of a cubic p near 1 / (1 - u) for -2^(power / 2) <= u <= 0, p(0) = 1, and |1 - (1 - u) p(u)|.
 
-    This error is Chebyshev's T_{degree + 1}, its last zero at u = 0, scaled to 1 at u = 1, where (1 - u) p(u) is 0.
+    This error is Chebyshev's T_4, its last zero at u = 0, scaled to 1 at u = 1, where (1 - u) p(u) is 0.
     """
-    low, zero = -(2.0 ** (power / 2)), math.cos(math.pi / (2 * degree + 2))
+    low, zero = -(2.0 ** (power / 2)), math.cos(math.pi / 8)
     high = low - 2 * low / (1 + zero)
-    residual = np.polynomial.Chebyshev.basis(degree + 1, [low, high]).convert(kind=np.polynomial.Polynomial)
+    residual = np.polynomial.Chebyshev.basis(4, [low, high]).convert(kind=np.polynomial.Polynomial)
     scale = float(residual(1.0))
     p = (1 - residual / scale) // np.polynomial.Polynomial([1, -1])
     return tuple(float(number) for number in p.coef), 1 / abs(scale)
