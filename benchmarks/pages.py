@@ -11,10 +11,7 @@ row's Markdown, and columns by their places, from 0:
 (the first, third and fourth column of the header and of the rows that match)
 <!-- end -->
 
-A figure in a sentence stands before its source: table, cells of its row, column (and, if it must be rounded, digits),
-with _ for a blank or colon. Of several numbers in the cell it is the first, or the one after a #:
-
-    recall@10 = 0.615<!--codecs-best:sift;8:compress--> after 8<!--codecs-best:sift;8:compress'_s:0--> s
+A figure in a sentence stands there as plain text. `docs/figures.toml` has its page, the words about it and its source.
 
 Figures of single runs, which no benchmark repeats, are in `results/once.json`.
 """
@@ -22,7 +19,8 @@ Figures of single runs, which no benchmark repeats, are in `results/once.json`.
 import csv
 import io
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -34,13 +32,13 @@ ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "docs" / "tables"
 _BLOCK = re.compile(r"(<!-- bench: ([\w-]+)(?: rows=(.*?))?(?: columns=([\d,]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
-_FIGURE = re.compile(r"[\d.,]*\d(<!--([\w-]+):([^:>]+):([^:>#]+)(?:#(\d))?(?::(\d))?-->)")
+KEYS = tomllib.loads((ROOT / "docs" / "figures.toml").read_text(encoding="utf-8"))
 
 
-def pages() -> Iterator[Path]:
-    """The pages that may hold tables."""
-    yield ROOT / "README.md"
-    yield from sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
+def pages() -> dict[str, str]:
+    """The pages that may hold tables and figures: path below the root -> text."""
+    found = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)]
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in found}
 
 
 @cache
@@ -55,28 +53,44 @@ def tables_of(folder: Path) -> dict[str, Table]:
     return tables | {"headlines": headlines(results), "once": once}
 
 
-def rendered(text: str, folder: Path) -> str:
-    """The text with every marked table as the JSON in `folder` has it; KeyError for a table that is not there."""
+def rendered(page: str, text: str, folder: Path) -> str:
+    """The text of a page with every marked table and every figure of `docs/figures.toml` as the JSON in `folder` has
+    it; KeyError for a table that is not there."""
     tables = tables_of(folder)
 
     def block(match: re.Match[str]) -> str:
         places = [int(place) for place in match[4].split(",")] if match[4] else None
         return f"{match[1]}{markdown(tables[match[2]], match[3] or '', places)}\n{match[5]}"
 
-    def figure(match: re.Match[str]) -> str:
-        return figure_of(tables[match[2]], *match.groups()[2:]) + match[1]
-
-    return _FIGURE.sub(figure, _BLOCK.sub(block, text))
+    return with_figures(_BLOCK.sub(block, text), KEYS.get(page, {}), lambda key: figure_of(tables, key))
 
 
-def figure_of(table: Table, cells: str, column: str, number: str | None = None, digits: str | None = None) -> str:
-    """A number of the one row that has all of `cells` (between semicolons); KeyError for none or several."""
-    columns, *rows = ([re.sub("[ :]", "_", cell) for cell in line] for line in [table.columns, *table.rows])
-    found = [row for row in rows if set(cells.split(";")) <= set(row)]
-    if len(found) != 1 or column not in columns:
-        raise KeyError(f"{table.name} has {len(found)} rows with {cells!r}; columns are {', '.join(columns)}")
-    value = re.findall(r"\d[\d,]*(?:\.\d+)?", found[0][columns.index(column)])[int(number or 1) - 1]
-    return value if digits is None else f"{float(value.replace(',', '')):,.{digits}f}"
+def with_figures(text: str, keys: dict[str, list[str]], figure: Callable[[str], str]) -> str:
+    """The text with `figure(key)` for each {} of its sentences; ValueError for one that it does not have once."""
+    for words, sources in keys.items():
+        pattern = r"\s+".join(map(re.escape, words.split())).replace(r"\{\}", r"([\d.,]*\d)")
+        places = list(re.finditer(pattern, text))
+        if len(places) != 1 or places[0].re.groups != len(sources):
+            raise ValueError(
+                f"docs/figures.toml: {words!r} with {len(sources)} figures stands {len(places)} times on its page; "
+                "write there the words that the page has now, once, with {} for each figure"
+            )
+        for number in range(len(sources), 0, -1):
+            start, end = places[0].span(number)
+            text = text[:start] + figure(sources[number - 1]) + text[end:]
+    return text
+
+
+def figure_of(tables: dict[str, Table], key: str) -> str:
+    """The number that a key of `docs/figures.toml` names; KeyError where no row or several have its cells."""
+    name, cells, column, *digits = key.split(":")
+    column, _, number = column.partition("#")
+    table = tables[name]
+    found = [row for row in table.rows if set(cells.split(";")) <= set(row)]
+    if len(found) != 1 or column not in table.columns:
+        raise KeyError(f"{name} has {len(found)} rows with {cells!r}; columns are {', '.join(table.columns)}")
+    value = re.findall(r"\d[\d,]*(?:\.\d+)?", found[0][table.columns.index(column)])[int(number or 1) - 1]
+    return f"{float(value.replace(',', '')):,.{digits[0]}f}" if digits else value
 
 
 def as_csv(table: Table) -> str:
@@ -99,7 +113,7 @@ def write_pages(folder: Path) -> None:
     for gone in {path.name for path in TABLES.iterdir()} - files.keys():
         (TABLES / gone).unlink()
     texts = {TABLES / name: text for name, text in files.items()}
-    texts |= {page: rendered(page.read_text(encoding="utf-8"), folder) for page in pages()}
+    texts |= {ROOT / name: rendered(name, text, folder) for name, text in pages().items()}
     for path, text in texts.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

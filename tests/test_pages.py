@@ -5,59 +5,67 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.pages import ROOT, TABLES, csv_tables, figure_of, markdown, pages, rendered
+from benchmarks.pages import KEYS, ROOT, TABLES, csv_tables, figure_of, markdown, pages, rendered, with_figures
 from benchmarks.stored import read_json, write_json
 from benchmarks.table import RESULTS, Table
 
 
-def test_tables_are_those_of_the_results() -> None:
-    texts = {page: page.read_text(encoding="utf-8") for page in pages()}
-    marked = {page: text for page, text in texts.items() if "<!-- bench:" in text}
-    border = "\n=== the next page ===\n"
-    found = rendered(border.join(marked.values()), RESULTS).split(border)
-    late = [page.name for page, new in zip(marked, found, strict=True) if new != marked[page]]
+def test_tables_and_figures_are_those_of_the_results() -> None:
+    texts = pages()
+    late = [name for name, text in texts.items() if rendered(name, text, RESULTS) != text]
     assert not late, f"{late} are out of date: python -m benchmarks --pages"
-    assert len(marked) > 10
+    assert sum("<!-- bench:" in text for text in texts.values()) > 10
+    assert set(KEYS) <= set(texts)
 
 
 DATA = re.compile(
     "SIFT|GIST|gowalla|ml100k|MovieLens|MNIST|WordNet|sentence|word vectors|vocabulary|digits|pixels|objects",
     re.IGNORECASE,
 )
-TYPED = re.compile(r"(?<![\w.])\d*\.\d+(?!\w|\.\d|<!--)")
+TYPED = re.compile(r"(?<![\w.])\d*\.\d+(?!\w|\.\d)")
 
 
 def typed(text: str) -> list[str]:
-    """The sentences that have a data set and a decimal figure, which no mark has written."""
+    """The sentences that have a data set and a decimal figure, which no key has written."""
     text = re.sub(
         r"^(?: {4}[^\n]*|```.*?^```)|<!-- bench: .*?<!-- end -->|`[^`]*`|\]\([^)]*\)", "", text, flags=re.DOTALL | re.M
     )
     parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=[-|*#])", text))
     found = (one for part in parts for one in re.split(r"(?<=[.;:!?])\s+(?=[A-Z*])", part))
-    return [one for one in found if DATA.search(one) and TYPED.search(re.sub("<!--.*?-->", "<!--", one))]
+    return [one for one in found if DATA.search(one) and TYPED.search(one)]
 
 
-def test_figures_in_sentences_are_those_of_the_results() -> None:
-    assert typed("On SIFT it has .61. So\ndo GIST (.62<!--a:b:c-->) and 0.7 MNIST; words .3") == [
-        *("On SIFT it has .61.", "So do GIST (.62<!--a:b:c-->) and 0.7 MNIST; words .3")
+def test_figures_in_sentences_have_a_key() -> None:
+    assert typed("On SIFT it has .61. So\ndo GIST (#) and 0.7 MNIST; words .3") == [
+        *("On SIFT it has .61.", "So do GIST (#) and 0.7 MNIST; words .3")
     ]
-    guides = [page for page in pages() if "notes" not in page.parts and not page.name.startswith("papers")]
-    guides = [page for page in guides if "papers_figures" not in page.parts]
-    wrong = {page.name: found for page in guides if (found := typed(page.read_text(encoding="utf-8")))}
-    assert not wrong, f"mark the figure as benchmarks/pages.py explains: {wrong}"
-    table = Table("t", "t", ["data", "a b", "c"], "none", rows=[["x y", "0.55 (1,234.5)", "9.3%"], ["x y", "2", "1"]])
-    assert figure_of(table, "x_y;9.3%", "a_b", digits="1") == "0.6"
-    assert figure_of(table, "x_y;9.3%", "a_b", "2") == "1,234.5"
-    with pytest.raises(KeyError, match="t has 2 rows with 'x_y'"):
-        figure_of(table, "x_y", "c")
+    guides = {name: text for name, text in pages().items() if not re.search("/notes/|/papers", name)}
+    keyed = {name: with_figures(text, KEYS.get(name, {}), lambda _: "#") for name, text in guides.items()}
+    wrong = {name: found for name, text in keyed.items() if (found := typed(text))}
+    assert not wrong, f"give each figure a key in docs/figures.toml: {wrong}"
+
+
+def test_a_key_names_one_number_of_one_row() -> None:
+    rows = [["x y", "0.55 (1,234.5)", "9.3%"], ["x y", "2", "1"]]
+    tables = {"t": Table("t", "t", ["data", "a b", "c"], "none", rows=rows)}
+    assert figure_of(tables, "t:x y;9.3%:a b:1") == "0.6"
+    assert figure_of(tables, "t:x y;9.3%:a b#2") == "1,234.5"
+    with pytest.raises(KeyError, match="t has 2 rows with 'x y'"):
+        figure_of(tables, "t:x y:c")
+
+
+def test_an_edit_that_loses_a_key_is_noticed() -> None:
+    keys = {"it has {} to {} of": ["a", "b"]}
+    assert with_figures("so it has .5\nto 1,000.75 of 3", keys, str.upper) == "so it has A\nto B of 3"
+    for edited in ("it holds .5 to .6 of", "it has .5 to .6 of what it has .5 to .6 of"):
+        with pytest.raises(ValueError, match=re.escape("docs/figures.toml: 'it has {} to {} of'")):
+            with_figures(edited, keys, str.upper)
 
 
 def test_a_changed_figure_is_noticed(tmp_path: Path) -> None:
     page = "a\n<!-- bench: headlines -->\n| typed | by | hand |\n<!-- end -->\nb\n"
-    assert "by | hand" not in rendered(page, RESULTS)
-    once = "recall 7<!--once:rescoring:figure--> by"
-    assert rendered(once, RESULTS) == once.replace("7", "0.749", 1)
-    assert rendered(page, tmp_path).startswith(
+    assert "by | hand" not in rendered("", page, RESULTS)
+    assert rendered("", page, tmp_path).startswith(
         "a\n<!-- bench: headlines -->\n| data and measure |"
     )  # nothing measured: no rows
 
@@ -84,9 +92,9 @@ def test_every_table_is_a_file_that_the_benchmark_page_links() -> None:
 
 
 def test_no_table_stands_in_the_notes() -> None:
-    notes = [page for page in pages() if "notes" in page.parts]
+    notes = {name: text for name, text in pages().items() if "/notes/" in name}
     assert notes
-    assert not [page.name for page in notes if "<!-- bench:" in page.read_text(encoding="utf-8")]
+    assert not [name for name, text in notes.items() if "<!-- bench:" in text]
 
 
 def test_guides_are_short() -> None:

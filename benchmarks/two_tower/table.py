@@ -64,7 +64,7 @@ def _later(row: dict[str, Any]) -> list[str]:
 def _updates(results: Results) -> Iterable[Table]:
     """Fold-in and warm start beside a refit."""
     found = results.read("two_tower_updates") or []
-    columns = ["data", "what", "NDCG@20 of a refit", "share of it: mean", "lowest", "CPU s", "refit's", "lambda given"]
+    columns = ["data", "what", "NDCG@20 of a refit", "share of it, mean", "lowest", "CPU s", "refit's", "lambda given"]
     table = Table("two-tower-updates", "New users and a night's pairs without a new fit", columns, "two_tower_updates")
     for key, rows in grouped(found, "set", "what").items():
         shares = [row["ndcg"] / row["refit"] for row in rows]
