@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import nearkin as nk
-from nearkin.pipeline.demo import METHODS, RECALL, digits, save_demo
+from nearkin.jobs.demo import METHODS, RECALL, digits, save_demo
 from nearkin.plots import plot_against_bytes
 from nearkin.plots.style import INK, SERIES, dress
 

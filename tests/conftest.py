@@ -25,11 +25,11 @@ if TYPE_CHECKING:  # the process that only hands tests to others loads no librar
 FORKING = (
     *("tests/distributed/", "tests/faults/", "tests/web/", "tests/cli/test_app.py", "tests/test_guard.py"),
     *("tests/contracts/test_optimizers_ddp.py", "tests/quantization/layer/test_centroids.py"),
-    *("tests/test_packaging.py", "tests/pipeline/test_encode.py"),
+    *("tests/test_packaging.py", "tests/jobs/test_encode.py"),
 )
 # The other files that take longest, the longest first.
 LONG = [
-    *("test_examples", "test_docs", "pipeline/test_sweep", "quantization/test_product", "quantization/test_residual"),
+    *("test_examples", "test_docs", "jobs/test_sweep", "quantization/test_product", "quantization/test_residual"),
     *("contracts/test_optimizers", "test_other_cpus", "index/test_changes", "contracts/test_tower_solvers"),
     *("index/test_coarse_scan", "embedding/two_tower/test_choice", "journeys/test_stumbling_blocks"),
     *("cli/test_renumbering", "quantization/test_sized", "cli/test_evaluate", "contracts/test_ecosystem"),
@@ -135,8 +135,8 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few_curves(few_draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of a map's curves has one fit."""
-    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.SHARES", (0.5,))
-    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.DIMENSIONS", (1,))
+    monkeypatch.setattr("nearkin.jobs.embed_comparisons.SHARES", (0.5,))
+    monkeypatch.setattr("nearkin.jobs.embed_comparisons.DIMENSIONS", (1,))
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def no_pictures(few_curves: None, monkeypatch: pytest.MonkeyPatch) -> None:
         for ending in (".svg", ".pdf", ".png"):
             stem.with_suffix(ending).write_text("<svg></svg>")
 
-    monkeypatch.setattr("nearkin.pipeline.embed_comparisons._save", save)
+    monkeypatch.setattr("nearkin.jobs.embed_comparisons._save", save)
 
 
 @pytest.fixture

@@ -186,7 +186,7 @@ FLOORS = (  # from the ground up; a room, what it does, what a newcomer adds the
         ("integrations", "stores of other libraries", "a library"),
     ),
     (("plots", "figures", ""), ("report", "pages", "a section")),
-    (("pipeline", "whole jobs, for each command", "a job"), ("web", "pages for people", "")),
+    (("jobs", "whole jobs, for each command", "a job"), ("web", "pages for people", "")),
     (("cli", "parse, call, print", "a command"),),
 )
 

@@ -21,7 +21,7 @@ FORKSERVER = multiprocessing.get_context("forkserver")
 LIBRARIES = [
     *("faiss", "numba", "pytest", "scipy.optimize", "sklearn.base", "torch._dynamo", "torch.distributed"),
     *("nearkin.cli.app", "nearkin.embedding.two_tower.estimator", "nearkin.hashing.linear", "nearkin.index.index"),
-    *("nearkin.pipeline.compress", "nearkin.quantization.product", "nearkin.quantization.residual"),
+    *("nearkin.jobs.compress", "nearkin.quantization.product", "nearkin.quantization.residual"),
     *("matplotlib.figure", "pyarrow.csv", "pyarrow.parquet", "pydantic.type_adapter", "uvicorn"),
     *("tests.distributed.jobs", "tests.faults.jobs", "tests.warm", "torch._decomp.decompositions_for_jvp"),
 ]

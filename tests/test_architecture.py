@@ -23,10 +23,10 @@ LEVEL = {  # a module may import from its own package and from strictly lower le
     "embedding": 4, "quantization": 4, "hashing": 4,
     "index": 5,
     "export": 6, "integrations": 6,
-    "plots": 7, "report": 8, "pipeline": 9, "web": 9.5,
+    "plots": 7, "report": 8, "jobs": 9, "web": 9.5,
     "cli": 10, "__main__": 11,
 }  # fmt: skip
-WHOLE_HOUSE = {  # what stands below the pipeline and yet imports all of nearkin, where it is used, and why
+WHOLE_HOUSE = {  # what stands below the jobs and yet imports all of nearkin, where it is used, and why
     "quantization/layer/layer.py",  # IndexingLayer.export: users' convenience, makes an nk.Index
     "quantization/layer/ids.py",  # the type of IdsIndex.ids, nk.SemanticIds, which makes the index
     "report/page.py",  # the version at a page's foot
@@ -84,7 +84,7 @@ def test_imports_point_down() -> None:
     wrong = []
     for path in FILES:
         room = package(path)
-        whole = room == "__init__" or LEVEL[room] >= LEVEL["pipeline"] or str(path.relative_to(SRC)) in WHOLE_HOUSE
+        whole = room == "__init__" or LEVEL[room] >= LEVEL["jobs"] or str(path.relative_to(SRC)) in WHOLE_HOUSE
         for name in imports(path) if room != "__init__" else ():
             other = name.split(".")[1] if name != "nearkin" else ""
             if not (whole if not other else other == room or LEVEL[other] < LEVEL[room]):
@@ -100,7 +100,7 @@ def test_only_commands_import_pages() -> None:
 
 
 SHARED = {"_check", "_fields", "_guard", "_json", "_lazy", "_storage", "_types"}  # words of all rooms, pages included
-JOBS = {"embed_comparisons", "inputs"}  # the public modules of the pipeline whose functions pages call
+JOBS = {"embed_comparisons", "inputs"}  # the public modules of jobs whose functions pages call
 
 
 def exported(init: Path) -> set[str]:
@@ -119,7 +119,7 @@ def internals(tree: ast.AST) -> Iterator[str]:
             if room.split(".")[0] == "web" or (room in SHARED and (SRC / f"{room}.py").is_file()):
                 continue
             init = SRC / room / "__init__.py"  # of no module inside a package
-            public = (exported(init) if init.is_file() else set()) | {"": {"web"}, "pipeline": JOBS}.get(room, set())
+            public = (exported(init) if init.is_file() else set()) | {"": {"web"}, "jobs": JOBS}.get(room, set())
             yield from (f"{node.module}.{alias.name}" for alias in node.names if alias.name not in public)
 
 
@@ -134,9 +134,9 @@ def test_pages_import_public_names_only() -> None:
         ("from nearkin import OrdinalEmbedding", True),
         ("from nearkin.export import Source", True),
         ("from nearkin._check import check_integer", True),
-        ("from nearkin.pipeline import inputs", True),
-        ("from nearkin.pipeline import evaluate", False),
-        ("from nearkin.pipeline.inputs import find_ids", False),
+        ("from nearkin.jobs import inputs", True),
+        ("from nearkin.jobs import evaluate", False),
+        ("from nearkin.jobs.inputs import find_ids", False),
         ("from nearkin.index import identifiers", False),
         ("from nearkin.index.searching import Kept", False),
         ("from nearkin._storage.atomic import sync", False),

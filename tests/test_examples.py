@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import nearkin as nk
 from nearkin.data import comparisons_from_names
-from nearkin.pipeline.demo import digits
+from nearkin.jobs.demo import digits
 
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
@@ -49,9 +49,9 @@ def test_example(
 ) -> None:
     if path.stem in EXTRAS:
         pytest.importorskip(EXTRAS[path.stem], reason=f"needs {EXTRAS[path.stem]}")
-    monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4,))
+    monkeypatch.setattr("nearkin.jobs.demo.BYTES", (4,))
     some = [part[:200] for part in digits()]
-    monkeypatch.setattr("nearkin.pipeline.demo.digits", lambda: some)
+    monkeypatch.setattr("nearkin.jobs.demo.digits", lambda: some)
     planted, savefig = nk.data.planted_interactions, Figure.savefig
     monkeypatch.setattr(nk.data, "planted_interactions", lambda m, n, **more: planted(m // 2, n // 2, **more))
     monkeypatch.setattr(Figure, "savefig", lambda figure, to, **more: savefig(figure, to, **more | {"dpi": 40}))

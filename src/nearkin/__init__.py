@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nearkin import export as export
     from nearkin import hashing as hashing
     from nearkin import integrations as integrations
+    from nearkin import jobs as jobs
     from nearkin import linalg as linalg
     from nearkin import metrics as metrics
     from nearkin import orthogonal as orthogonal

@@ -124,7 +124,7 @@ def test_what_exists_in_some_form_is_left_to_the_reader(
 ) -> None:
     (tmp_path / "X.npy").touch()
     monkeypatch.chdir(tmp_path)
-    nk.pipeline.outputs.check_input(given)
+    nk.jobs.outputs.check_input(given)
 
 
 def test_json_is_all_that_stdout_holds(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ STREAMS = {  # how a shell calls it, with "1|" for a pipe that nobody reads -> e
 # A process for each call, which opens its streams and ends as Python does; the libraries are imported once.
 CALLS = """
 import contextlib, os, sys
-import narwhals, nearkin.pipeline.inputs, nearkin.pipeline.outputs, rich.progress
+import narwhals, nearkin.jobs.inputs, nearkin.jobs.outputs, rich.progress
 with contextlib.suppress(ImportError):
     import pydantic.type_adapter  # which typer uses where it is
 from nearkin.cli import main

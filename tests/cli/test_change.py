@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin import pipeline
+from nearkin import jobs
 from tests.cli.conftest import load, refused, run, run_json
 from tests.covering import each
 
@@ -27,7 +27,7 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     made = run_json("add", folder, tmp_path / "new.npy", "--ids", tmp_path / "names.txt")
     assert (made["vectors_before"], made["vectors"]) == (600, 603)
     assert not (folder / "evaluation.json").exists(), "it judged other rows"
-    left = pipeline.run.read_record(folder, "run.json") or {}
+    left = jobs.run.read_record(folder, "run.json") or {}
     assert not {"10-recall@10", "recall_interval", "judged_by", "distortion", "variance_kept"} & set(left)
 
     def nearest() -> list[str]:
@@ -49,7 +49,7 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     assert not {"c", "d"} & {name for hit in hits for name in hit["ids"]}
     assert run_json("remove", folder, "a", "b", "c", "d")["vectors"] == 600
     assert not {"a", "b", "c"} & set(nearest())
-    assert not pipeline.change.check_folder(folder, lambda *_: None)["damaged"]
+    assert not jobs.change.check_folder(folder, lambda *_: None)["damaged"]
 
 
 def _two(folder: Path, new: np.ndarray) -> Path:
@@ -72,14 +72,14 @@ def test_the_left_side_follows(tmp_path: Path) -> None:
     """Rows that move take the seen pairs with them: nobody is offered what they have."""
     pairs = nk.data.planted_interactions(50, 120, random_state=0).interactions
     pairs = nk.Interactions.from_pairs(pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices])
-    pipeline.pairs.train_index(pairs, tmp_path / "idx", n_bytes=4, dim=8, loss="cosine-softmax", split="none")
+    jobs.pairs.train_index(pairs, tmp_path / "idx", n_bytes=4, dim=8, loss="cosine-softmax", split="none")
     index = nk.Index.load(tmp_path / "idx")
     own = index.ids if index.ids is not None else np.arange(len(index))
-    np.save(tmp_path / "row.npy", pipeline.inputs.open_given(tmp_path / "idx").file.read()[:2])
+    np.save(tmp_path / "row.npy", jobs.inputs.open_given(tmp_path / "idx").file.read()[:2])
     (tmp_path / "ids.txt").write_text("\n".join(map(str, own[:2])))
     run_json("update", tmp_path / "idx", tmp_path / "row.npy", "--ids", tmp_path / "ids.txt")
     run_json("remove", tmp_path / "idx", str(own[5]))
-    _, answers = pipeline.recommend.recommend_folder(tmp_path / "idx", k=120)
+    _, answers = jobs.recommend.recommend_folder(tmp_path / "idx", k=120)
     assert answers is not None
     who, scores, ids = answers
     offered = {(u, i) for u, row, s in zip(who, ids, scores, strict=True) for i in row[np.isfinite(s)]}

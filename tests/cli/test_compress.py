@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.compress import trial_rows, won_line
-from nearkin.pipeline.methods import CodeSize, default_method
+from nearkin.jobs.compress import trial_rows, won_line
+from nearkin.jobs.methods import CodeSize, default_method
 from tests.cli.conftest import load, refused, run, run_json
 from tests.covering import each
 

@@ -10,10 +10,10 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 import nearkin as nk
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.pipeline.evaluate import exact_neighbors, rows_as_queries
+from nearkin.jobs.evaluate import exact_neighbors, rows_as_queries
 from tests.cli.conftest import load, refused, run, run_json
 from tests.covering import each
 
@@ -252,7 +252,7 @@ def test_an_index_that_changed_while_it_was_judged_keeps_no_evaluation(tmp_path,
     search = nk.Index.search
     monkeypatch.setattr(nk.Index, "search", judged_while_changed)
     with pytest.raises(ValueError, match="was changed while it was evaluated"):
-        pipeline.evaluate.evaluate_folder(tmp_path / "idx", X[:3])
+        jobs.evaluate.evaluate_folder(tmp_path / "idx", X[:3])
     assert not (tmp_path / "idx" / "evaluation.json").exists()
 
 

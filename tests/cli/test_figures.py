@@ -13,7 +13,7 @@ import typer
 
 import nearkin as nk
 from nearkin.cli.app import app
-from nearkin.pipeline.run import bytes_on_disk
+from nearkin.jobs.run import bytes_on_disk
 from tests.cli.conftest import load, refused, run, run_json
 from tests.covering import each
 
@@ -62,7 +62,7 @@ def test_the_distortion_has_a_scale(files: Path, tmp_path: Path, metric: str) ->
 
 
 def test_rows_that_were_not_learned_from_judge(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nk.pipeline.compress, "TRAIN_ROWS", 64)
+    monkeypatch.setattr(nk.jobs.compress, "TRAIN_ROWS", 64)
     base, idx = f"{files}/data.npz:base", tmp_path / "idx"
     record = run_json("compress", base, "--bytes", 4, "--centroids", 16, "--seed", 3, "--out", idx)
     X, learned = load(files)["base"], nk.data.open_vectors(base).draw(64, 3)
@@ -80,7 +80,7 @@ def test_a_recall_says_of_which_queries_it_is(
     `evaluate` and the report say it in the same words. A terminal folds long names of files, and cut them."""
     monkeypatch.setenv("COLUMNS", "80")
     if trained_on == "some":
-        monkeypatch.setattr(nk.pipeline.compress, "TRAIN_ROWS", 64)
+        monkeypatch.setattr(nk.jobs.compress, "TRAIN_ROWS", 64)
     base, idx, queries = f"{files}/data.npz:base", tmp_path / "idx", f"{files}/data.npz:query"
     other = ("--train", f"{files}/data.npz:query") if trained_on == "others" else ()
     shown = " ".join(run("compress", base, "--bytes", 4, "--centroids", 16, *other, "--out", idx).stdout.split())

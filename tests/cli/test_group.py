@@ -17,7 +17,7 @@ def test_an_unexpected_error_is_one_line_that_says_what_to_report(tmp_path, monk
     def fail(*args, **options):
         raise KeyError("lost")
 
-    monkeypatch.setattr("nearkin.pipeline.pages.folder_page", fail)
+    monkeypatch.setattr("nearkin.jobs.pages.folder_page", fail)
     result = run("report", tmp_path)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
@@ -62,7 +62,7 @@ def test_a_rank_that_is_told_to_stop_during_an_import_blames_no_module(tmp_path,
         except PeerError:
             raise ImportError("cannot import name 'x' from 'y'")  # noqa: B904
 
-    monkeypatch.setattr("nearkin.pipeline.pages.folder_page", fail)
+    monkeypatch.setattr("nearkin.jobs.pages.folder_page", fail)
     result = run("report", tmp_path)
     assert result.exit_code == 2
     assert result.stderr == "nearkin: rank 1 was told to stop: rank 0 is gone\n"

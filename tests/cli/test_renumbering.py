@@ -103,7 +103,7 @@ def test_embed_and_evaluate_pairs(tmp_path: Path, split: str) -> None:
 
 @pytest.mark.usefixtures("no_pictures")
 def test_embed_comparisons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.MAX_ELLIPSES", 0)
+    monkeypatch.setattr("nearkin.jobs.embed_comparisons.MAX_ELLIPSES", 0)
     rng = np.random.default_rng(0)
     objects = rng.normal(size=(20, 2))
     asked = nk.data.comparisons_from_vectors(objects, 1_500, noise=0.5, random_state=0).indices

@@ -20,7 +20,7 @@ def expected(files: Path, folder: Path, k: int, **options: object) -> tuple[np.n
 def test_hits_in_every_format(
     files: Path, compressed: Callable[..., Path], tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nearkin.pipeline.outputs._QUERIES", 7)
+    monkeypatch.setattr("nearkin.jobs.outputs._QUERIES", 7)
     folder, out = compressed(), tmp_path / f"hits.{kind}"
     record = run_json("search", folder, f"{files}/data.npz:query", "-k", 3, "--out", out)
     assert (record["queries"], record["k"]) == (20, 3)

@@ -17,9 +17,9 @@ import nearkin as nk
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.searching import normalised
+from nearkin.jobs.evaluate import exact_neighbors
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.metrics.trial import HeldOut
-from nearkin.pipeline.evaluate import exact_neighbors
 
 N, BATCH, D, K, ALONE = 240, 2_010, 64, 6, 12
 Found = tuple[np.ndarray, np.ndarray]  # scores, and row numbers, (q, c)

@@ -12,9 +12,9 @@ from nearkin.data import Parts, VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.embedding.baselines import sparse_ease
 from nearkin.index.full_search import FullSearch
+from nearkin.jobs.evaluate import exact_neighbors
 from nearkin.metrics.ranking import list_metrics, ranking_metrics
 from nearkin.metrics.retrieval import graded_values
-from nearkin.pipeline.evaluate import exact_neighbors
 from tests.covering import each
 
 M, N = 150, 60

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin.data import open_vectors, read_vectors
-from nearkin.pipeline.inputs import open_given
+from nearkin.jobs.inputs import open_given
 from tests.covering import each
 
 LENGTHS = {"a": 70, "b": 0, "c": 1, "d": 40}

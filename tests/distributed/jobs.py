@@ -23,8 +23,8 @@ from nearkin._distributed import current, join_processes, leave
 from nearkin.data import comparisons_from_vectors, open_vectors, planted_interactions
 from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.all_pairs import AllPairsLoss
-from nearkin.pipeline.compress import compress_file
-from nearkin.pipeline.run import Steps
+from nearkin.jobs.compress import compress_file
+from nearkin.jobs.run import Steps
 from nearkin.quantization import AxisQuantizer, ScalarQuantizer
 from nearkin.quantization.sized import ProductCode, WithNorms, fitted_code
 from nearkin.statistics import Shard

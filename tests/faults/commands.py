@@ -13,7 +13,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 import nearkin as nk
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin.cli.app import app
 from tests.faults import folders, readers
 from tests.faults.child import Fault
@@ -21,7 +21,7 @@ from tests.faults.mutate import damaged
 
 VECTORS, TRUTH, PAIRS, ANSWERS = nk.read_vectors, nk.data.read_neighbors, nk.read_interactions, nk.read_comparisons
 Reader = Callable[..., Any]
-SHARDS = pipeline.encode.encode_shards
+SHARDS = jobs.encode.encode_shards
 SMALL = ("--centroids", "4", "--method", "none")
 COMMANDS: list[tuple[Reader | None, tuple[str, ...]]] = [  # what FILE is; None: the index is damaged, not FILE
     (VECTORS, ("compress", "FILE", "--out", "OUT", "--bytes", "1", *SMALL)),

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import nearkin as nk
 from nearkin._storage import read_config, recover, saving_folder
 from nearkin.cli.app import app
-from nearkin.pipeline.encode import encode_shards
-from nearkin.pipeline.rotate import check_pair
+from nearkin.jobs.encode import encode_shards
+from nearkin.jobs.rotate import check_pair
 from nearkin.web.ask.questions import named_items
 from nearkin.web.ask.survey import Plan, Survey
 

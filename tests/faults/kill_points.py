@@ -180,7 +180,7 @@ def _learn(job: Job, start: Path) -> None:
     modules = start.with_name("modules")
     must(lambda: (job.work(ready / "out", "new"), modules.write_text("\n".join(sys.modules)))[0])
     for name in modules.read_text().splitlines():
-        if not name.startswith("nearkin.pipeline."):  # modules named as the functions that stand for them
+        if not name.startswith("nearkin.jobs."):  # modules named as the functions that stand for them
             with suppress(Exception):  # names that only their makers can import
                 import_module(name)
     if isinstance(job, Command):

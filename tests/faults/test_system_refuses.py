@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import nearkin as nk
 from nearkin._storage import MappedRows
 from nearkin.data import read_column, read_table
-from nearkin.pipeline.change import check_folder
+from nearkin.jobs.change import check_folder
 from tests.covering import each
 
 REFUSALS = (errno.EACCES, errno.EMFILE, errno.ENOSPC, errno.EIO)

@@ -19,7 +19,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline.change import change_rows
+from nearkin.jobs.change import change_rows
 from tests.faults.child import Fault
 from tests.processes import Program
 

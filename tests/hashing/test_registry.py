@@ -8,7 +8,7 @@ import pytest
 import nearkin as nk
 from nearkin.hashing import load
 from nearkin.hashing.registry import HASHERS
-from nearkin.pipeline.methods import methods
+from nearkin.jobs.methods import methods
 from tests.storage.signed import signed
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.index.parts import SavedQuantizer, read_quantizer
-from nearkin.pipeline.change import check_folder
+from nearkin.jobs.change import check_folder
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 from tests.covering import each

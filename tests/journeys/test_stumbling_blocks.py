@@ -16,8 +16,8 @@ import torch
 
 import nearkin as nk
 from nearkin.cli import screen
-from nearkin.pipeline.embed_comparisons import embed_comparisons
-from nearkin.pipeline.pairs import embed_pairs
+from nearkin.jobs.embed_comparisons import embed_comparisons
+from nearkin.jobs.pairs import embed_pairs
 from nearkin.plots.figures import plot_map
 from tests.cli.conftest import run, run_json
 from tests.covering import each

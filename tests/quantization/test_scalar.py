@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin.quantization.scalar import ScalarQuantizer, _error
 from tests.covering import each
 
@@ -75,7 +75,7 @@ def test_wrong_codes_and_bits_are_refused(X: np.ndarray) -> None:
     with pytest.raises(ValueError, match="must be uint8"):
         ScalarQuantizer(8).fit(X).decode(np.zeros((2, 3), np.uint8))
     with pytest.raises(ValueError, match="leave them out"):
-        pipeline.methods.find_method("int8").make(pipeline.methods.CodeSize(16), 0)
+        jobs.methods.find_method("int8").make(jobs.methods.CodeSize(16), 0)
 
 
 def test_trials_of_clipping_are_numbered_from_one_and_the_least_error_is_kept(X: np.ndarray) -> None:

@@ -5,8 +5,8 @@ import pytest
 
 import nearkin as nk
 from nearkin._distributed import alone
+from nearkin.jobs.methods import CodeSize, find_method
 from nearkin.metrics import recall_k_at_k
-from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.quantization import AxisQuantizer, ScalarQuantizer
 from nearkin.quantization.sized import ProductCode, WithNorms, fitted_code
 from tests.covering import each

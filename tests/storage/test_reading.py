@@ -14,9 +14,9 @@ from nearkin._storage.manifest import write_manifest
 from nearkin.data import comparisons_from_names
 from nearkin.embedding.ordinal import estimator as ordinal_storage
 from nearkin.embedding.two_tower import estimator as tower_storage
-from nearkin.pipeline import inputs
-from nearkin.pipeline.inputs import open_sides
-from nearkin.pipeline.pairs import train_index
+from nearkin.jobs import inputs
+from nearkin.jobs.inputs import open_sides
+from nearkin.jobs.pairs import train_index
 from tests.covering import each
 
 X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)

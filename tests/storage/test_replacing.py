@@ -11,7 +11,7 @@ from filelock import FileLock
 
 import nearkin as nk
 from nearkin._storage import atomic, read_config, recover, replacing, saving_folder
-from nearkin.pipeline.change import change_rows
+from nearkin.jobs.change import change_rows
 from tests.covering import each
 
 CALLS = ("rename", "replace", "fsync", "rmdir", "unlink")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 import nearkin as nk
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin._fields import Fields, command, counted
 from nearkin.cli.options import File, Index, Neighbours, Seed, Unknown, Vectors
 from nearkin.cli.screen import NEGATIVE, Screen, pairs, read_line, table
@@ -62,8 +62,8 @@ def remove(
     if bool(ids) == (ids_file is not None):
         raise ValueError("say which vectors to remove: ids, or --ids FILE")
     names: Any = ids if ids_file is None else nk.data.read_column(ids_file)
-    steps = pipeline.run.Steps(screen.watch)
-    _finish(screen, pipeline.change.change_rows(index, "remove", names, missing_ok=unknown == "skip", steps=steps))
+    steps = jobs.run.Steps(screen.watch)
+    _finish(screen, jobs.change.change_rows(index, "remove", names, missing_ok=unknown == "skip", steps=steps))
 
 
 def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None) -> None:
@@ -80,11 +80,11 @@ def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None) -> 
 
 def _change(screen: Screen, index: str, how: str, vectors: str, ids: str | None) -> None:
     """Bring the rows of a file into an index."""
-    given = pipeline.inputs.open_given(vectors, ids=ids)
+    given = jobs.inputs.open_given(vectors, ids=ids)
     if given.ids is None and how != "add":
         raise ValueError("say whose vectors these are: --ids FILE, one id a line")
-    steps = pipeline.run.Steps(screen.watch)
-    _finish(screen, pipeline.change.change_rows(index, how, given.ids, given.file, steps=steps), given.about)
+    steps = jobs.run.Steps(screen.watch)
+    _finish(screen, jobs.change.change_rows(index, how, given.ids, given.file, steps=steps), given.about)
 
 
 def _finish(screen: Screen, made: Fields, about: str = "") -> None:
@@ -108,8 +108,8 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
     - nearkin watch idx today.npy
     - nearkin watch idx today.parquet -k 100 --json
     """
-    file = pipeline.inputs.open_file(vectors)
-    found = pipeline.change.watch(index, file, k=k, random_state=seed, steps=pipeline.run.Steps(screen.watch))
+    file = jobs.inputs.open_file(vectors)
+    found = jobs.change.watch(index, file, k=k, random_state=seed, steps=jobs.run.Steps(screen.watch))
     title = "recall@{k} without rescoring of {queries:,} new vectors among {rows:,} others".format(**found)
     ends = ("mean", "low", "high")
     rows = [[name, *(found[at][end] for end in ends)] for name, at in _CODES.items()]
@@ -134,8 +134,8 @@ def refresh(screen: Screen, index: Index, vectors: Vectors, seed: Seed = 0) -> N
 
     - nearkin refresh idx today.npy
     """
-    file = pipeline.inputs.open_file(vectors)
-    made = pipeline.change.refresh(index, file, random_state=seed, steps=pipeline.run.Steps(screen.watch))
+    file = jobs.inputs.open_file(vectors)
+    made = jobs.change.refresh(index, file, random_state=seed, steps=jobs.run.Steps(screen.watch))
     source = "kept vectors" if made["from_kept_vectors"] else "their old codes, whose error remains"
     done = f"{index}: {counted(made['vectors'], 'vector')} encoded again, from {source}"
     screen.finish(made, done, f"Next: {command('add', index, vectors)}")
@@ -157,8 +157,8 @@ def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER"
 
     + folder: A folder that nearkin saved: of any kind.
     """
-    with pipeline.run.Steps(screen.watch).step("check") as callback:
-        found = pipeline.change.check_folder(folder, callback)
+    with jobs.run.Steps(screen.watch).step("check") as callback:
+        found = jobs.change.check_folder(folder, callback)
     shown = {name: found[name] for name in ("kind", "format_version", "files", "bytes")}
     shown["state"] = f"damaged, {counted(len(found['damaged']), 'file')}" if found["damaged"] else "whole"
     if offered := found.get("plain_faiss"):

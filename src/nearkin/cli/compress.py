@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 import nearkin as nk
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin._fields import Fields, command, counted, show, with_interval
 from nearkin.cli.options import File, Metric, OutFolder, Overwrite, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
@@ -68,27 +68,27 @@ def compress(
       integers, which it holds exactly, else float32]
     - checkpoint: Folder from which an interrupted run resumes; removed at the end.
     """
-    size = pipeline.methods.CodeSize(n_bytes, n_centroids=centroids, n_lists=lists)
-    given = pipeline.inputs.open_given(vectors, ids=ids)
+    size = jobs.methods.CodeSize(n_bytes, n_centroids=centroids, n_lists=lists)
+    given = jobs.inputs.open_given(vectors, ids=ids)
     source = None if train is None else nk.data.open_vectors(train)
-    name = method or pipeline.methods.default_method(size, len(given.file if source is None else source))
-    chosen = pipeline.methods.find_method(name)
+    name = method or jobs.methods.default_method(size, len(given.file if source is None else source))
+    chosen = jobs.methods.find_method(name)
     width = given.file.shape[1]
     if n_bytes is None and name == "signs":
         size = replace(size, n_bits=width)
-    elif n_bytes is None and name == pipeline.methods.PRODUCT and centroids == 256:  # one a column
+    elif n_bytes is None and name == jobs.methods.PRODUCT and centroids == 256:  # one a column
         size = replace(size, n_bytes=min(size.bytes(), width))
-    if method is None and name == pipeline.methods.BEST:
-        minutes = pipeline.methods.MINUTES if minutes is None else minutes
+    if method is None and name == jobs.methods.BEST:
+        minutes = jobs.methods.MINUTES if minutes is None else minutes
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
-    ranking = pipeline.methods.choose_metric(chosen, metric)
+    ranking = jobs.methods.choose_metric(chosen, metric)
     quantizer = chosen.make(size, seed, None if minutes is None else 60 * minutes, ranking)
-    Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
+    Q = None if queries is None else jobs.inputs.open_queries(queries).vectors
     left = given.queries(metric)
-    if Q is None and name == pipeline.methods.BEST and left is not None:
+    if Q is None and name == jobs.methods.BEST and left is not None:
         Q, queries = left, f"the users of {vectors}"
-    made = pipeline.compress.compress_file(
+    made = jobs.compress.compress_file(
         given.file,
         quantizer,
         out,
@@ -99,7 +99,7 @@ def compress(
         ids=given.ids,
         keep_vectors=keep_vectors == "auto" or keep_vectors or False,
         random_state=seed,
-        steps=pipeline.run.Steps(screen.watch),
+        steps=jobs.run.Steps(screen.watch),
         about={"method": chosen.name, "seed": seed, "threads": screen.threads, "train": train, "queries": queries},
         checkpoint=checkpoint,
         overwrite=overwrite,
@@ -117,7 +117,7 @@ def _comparison(record: Fields) -> tuple[Table | str, ...]:
     made = record.get("comparison")
     if not made:
         return ()
-    trials, compress = made["trials"], pipeline.compress
+    trials, compress = made["trials"], jobs.compress
     given = "" if made["seconds"] is None else f" in {made['seconds']:.0f} s"
     title = f"Short fits on {counted(trials[0]['rows'], 'vector')}{given}"
     return compress.won_line(trials), table(title, *compress.trial_rows(trials))
@@ -128,7 +128,7 @@ def _for_people(record: Fields) -> dict[str, object]:
     if record["queries"] is not None:
         shown["chosen by"] = record["queries"]
     shown |= {"vectors": f"{record['vectors']:,} × {record['dimensions']:,}"}
-    shown |= pipeline.run.size_in_words(record, record["bytes_on_disk"])
+    shown |= jobs.run.size_in_words(record, record["bytes_on_disk"])
     if record["kept_vectors"] is not None:
         kept, code = record["kept_vectors"]["bytes"], record["bytes_per_vector"]
         shown["vectors kept"] = f"{record['kept_vectors']['type']}, {kept:,} bytes each; {kept + code:,} with the code"
@@ -167,10 +167,8 @@ def encode(
     - model: The index, or saved quantizer, that encodes.
     - workers: Processes, of one thread each; 0 works in this one.
     """
-    steps = pipeline.run.Steps(screen.watch)
+    steps = jobs.run.Steps(screen.watch)
     with steps.step("encode") as callback:
-        made = pipeline.encode.encode_shards(
-            shards, model, out, workers=workers, overwrite=overwrite, callback=callback
-        )
+        made = jobs.encode.encode_shards(shards, model, out, workers=workers, overwrite=overwrite, callback=callback)
     made |= {"seconds": steps.seconds["encode"], "workers": workers}
     screen.finish(made, pairs(f"Codes in {out}", made))

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 import nearkin as nk
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin._fields import Fields, Record, command, quoted
 from nearkin.cli.export import about_ids
 from nearkin.cli.options import Column, File, MinWeight, Missing, OutFolder, Overwrite, Seed, Split
@@ -71,7 +71,7 @@ def embed(
     size, kind = _size(dim), _kind_of(signals, given, loss)
     if kind == "pairs" and size == "auto":
         raise ValueError("--dim auto is for comparisons; give a number for pairs, for example --dim 64")
-    embed_them = pipeline.pairs.embed_pairs if kind == "pairs" else pipeline.embed_comparisons.embed_comparisons
+    embed_them = jobs.pairs.embed_pairs if kind == "pairs" else jobs.embed_comparisons.embed_comparisons
     given |= {"out": out, "dim": size, "loss": loss, "seed": seed}
     with screen.watch("embed") as callback:
         record = embed_them(signals, overwrite=overwrite, callback=callback, **given)
@@ -133,9 +133,9 @@ def _pairs_for_people(record: Record) -> tuple[Record, list[Table | str]]:
     shown["wall seconds"] = record["seconds"]
     if not quality:
         return shown, []
-    judged = pipeline.pairs.held_out_in_words(record["held_out"], names["left"])
+    judged = jobs.pairs.held_out_in_words(record["held_out"], names["left"])
     made = ranking_table(f"Held out of training, split {record['split']}: {judged}", quality)
-    return shown, [made, *pipeline.pairs.differences_in_words(record["differences"])]
+    return shown, [made, *jobs.pairs.differences_in_words(record["differences"])]
 
 
 def _comparisons_for_people(record: Record) -> tuple[Record, list[Table | str]]:
@@ -212,38 +212,38 @@ def train(
         given = "--codes" if levels is None else "--levels"
         raise ValueError(f"--bytes is {n_bytes}, of an index, and {given} makes semantic ids; give one of them")
     give_back_large_arrays()
-    steps = pipeline.run.Steps(screen.watch)
+    steps = jobs.run.Steps(screen.watch)
     with steps.step("read"):
         record = nk.read_interactions(
             interactions, left=left, right=right, weight=weight, timestamp=timestamp, min_weight=min_weight,
-            split=None if split in pipeline.pairs.SPLITS else split, missing=missing or "raise",
+            split=None if split in jobs.pairs.SPLITS else split, missing=missing or "raise",
         )  # fmt: skip
     index = nk.SemanticIds(levels or 3, codes or 256, random_state=seed) if ids else None
-    made = pipeline.pairs.train_index(
+    made = jobs.pairs.train_index(
         record, out, n_bytes=n_bytes or 16, ids=index, dim=dim, loss=loss or "auto", split=split,
         random_state=seed, steps=steps, overwrite=overwrite,
         about={"data": interactions, "seed": seed, "threads": screen.threads},
     )  # fmt: skip
     try:
-        report = pipeline.pages.write_report(out)
+        report = jobs.pages.write_report(out)
     except OSError as error:
         text = f"{out} is complete, but its report is not written ({error.strerror or error}); write it by: "
         raise OSError(error.errno, text + command("report", out)) from error
-    left_name, right_name = pipeline.inputs.side_names_of(record)
+    left_name, right_name = jobs.inputs.side_names_of(record)
     shown = {f"{left_name} × {right_name}, pairs": f"{record.shape[0]:,} × {record.shape[1]:,}, {made['pairs']:,}"}
     if ids:
         shown |= about_ids(made)
     else:
         shown["bytes of a code"] = (
-            f"{made['bytes_per_vector']:g}, {pipeline.run.times(made['compression'], 'fewer', 'more')} than as float32"
+            f"{made['bytes_per_vector']:g}, {jobs.run.times(made['compression'], 'fewer', 'more')} than as float32"
         )
     shown["wall seconds"] = seconds_in_words(made["seconds"])
     chosen = [trial["why"] for trial in made["trials"] if "why" in trial]
     measures = ("recall@20", "ndcg@20", "recall@100", "ndcg@100")
     judged = []
     if made["quality"]:
-        title = f"Held out of training: {pipeline.pairs.held_out_in_words(made['held_out'], left_name)}"
-        paired = pipeline.pairs.differences_in_words(made["differences"])
+        title = f"Held out of training: {jobs.pairs.held_out_in_words(made['held_out'], left_name)}"
+        paired = jobs.pairs.differences_in_words(made["differences"])
         judged = [ranking_table(title, made["quality"], measures), *paired]
     asked = [f"Note: {note}" for note in (*made["notes"], *(record.source.questions if record.source else ()))]
     following = f"Report: {report}", "" if ids else f"Next: {command('recommend', out, all=True, out='recs.csv')}"

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin._fields import counted
 from nearkin.cli.options import (
     File,
@@ -64,40 +64,40 @@ def evaluate(
     - qrels: Relevance judgements (query id, vector id, grade; in TREC's or BEIR's form), for NDCG@10, Recall@100 and
       MRR@10, with the difference from exact search (with --base, or vectors kept in the index).
     """
-    if queries is not None and pipeline.inputs.holds_pairs(index):
-        found = pipeline.pairs.evaluate_pairs(index, queries, missing or "raise")
+    if queries is not None and jobs.inputs.holds_pairs(index):
+        found = jobs.pairs.evaluate_pairs(index, queries, missing or "raise")
         shown = ranking_table(f"{index}, evaluated on {found['words']}", found["quality"])
-        lines = *pipeline.pairs.differences_in_words(found["differences"]), read_line(found["understood"])
+        lines = *jobs.pairs.differences_in_words(found["differences"]), read_line(found["understood"])
         screen.finish(found, shown, *lines, *(f"Note: {note}" for note in found["notes"]))
         return
     if all(given is None for given in (queries, base, truth, labels)):
-        queries = base = pipeline.inputs.pairs_behind(index)
+        queries = base = jobs.inputs.pairs_behind(index)
     judged = None if qrels is None else nk.data.read_judgements(qrels)
-    asked = None if queries is None else pipeline.inputs.open_queries(queries, ids=query_ids)
+    asked = None if queries is None else jobs.inputs.open_queries(queries, ids=query_ids)
     Q = None if asked is None else asked.vectors
     n_queries = None if Q is None else len(Q)
-    record = pipeline.evaluate.evaluate_folder(
+    record = jobs.evaluate.evaluate_folder(
         index,
         Q,
         truth=None if truth is None else nk.data.read_neighbors(truth),
-        base=None if base is None else pipeline.inputs.open_file(base),
+        base=None if base is None else jobs.inputs.open_file(base),
         labels=None
         if labels is None
-        else nk.data.read_column(labels, pipeline.run.read_config(index, "index")["n_rows"], several=True),
-        label_ids=None if labels is None else pipeline.inputs.ids_of_rows(labels),
+        else nk.data.read_column(labels, jobs.run.read_config(index, "index")["n_rows"], several=True),
+        label_ids=None if labels is None else jobs.inputs.ids_of_rows(labels),
         query_labels=None if query_labels is None else nk.data.read_column(query_labels, n_queries, several=True),
         k=k,
         oversample=oversample,
         n_probes=_counts(n_probe),
         judged=judged,
         query_ids=None if asked is None else asked.ids,
-        steps=pipeline.run.Steps(screen.watch),
+        steps=jobs.run.Steps(screen.watch),
         about={"query_file": queries, "threads": screen.threads},
     )
     numbers = {name: value for name, value in record.items() if type(value) in (int, float) and "recall@" not in name}
     tables = [pairs(f"{index}: {record['judged_by']}", numbers)]
     if "searches" in record:
-        columns, rows = pipeline.evaluate.search_rows(record["searches"])
+        columns, rows = jobs.evaluate.search_rows(record["searches"])
         turned = [list(cells) for cells in zip(columns, *rows, strict=True)]  # a column per search fits the screen
         tables.append(table(f"Recall of a search for {record['k']}", turned[0], turned[1:]))
         n = min((n for n in range(2, record["k"] + 1) if f"{n}-recall@{n}" in record["searches"][-1]), default=1)
@@ -110,7 +110,7 @@ def evaluate(
     if "relevance" in record:
         found = record["relevance"]
         title = f"Relevance of the results of {counted(found['queries'], 'judged query', 'judged queries')}"
-        tables += [table(title, *pipeline.evaluate.relevance_rows(found)), *found["notes"]]
+        tables += [table(title, *jobs.evaluate.relevance_rows(found)), *found["notes"]]
     has_judge = any(name.startswith(("searches", "relevance", "mAP")) for name in record)
     advice = "" if has_judge else "For the recall give --base VECTORS or --truth FILE; --labels for mAP."
     screen.finish(record, *tables, advice)
@@ -169,16 +169,16 @@ def sweep(
     - qrels: Relevance judgements (query id, vector id, grade): a code must reach the NDCG@10 of exact search.
     """
     judged = None if qrels is None else nk.data.read_judgements(qrels)
-    given = pipeline.inputs.open_given(vectors, ids=ids)
+    given = jobs.inputs.open_given(vectors, ids=ids)
     if queries is None and given.queries(metric or given.metric) is not None:
         queries = vectors
-    asked = None if queries is None else pipeline.inputs.open_queries(queries, ids=query_ids)
+    asked = None if queries is None else jobs.inputs.open_queries(queries, ids=query_ids)
     relevance = None
     if judged is not None and asked is not None:
-        relevance = pipeline.evaluate.Relevance.of(judged, asked.ids, given.ids, len(given.file))
+        relevance = jobs.evaluate.Relevance.of(judged, asked.ids, given.ids, len(given.file))
     elif judged is not None:
         raise ValueError("--qrels grades results of queries; give --queries FILE too")
-    found = pipeline.sweep.sweep(
+    found = jobs.sweep.sweep(
         given.file,
         None if asked is None else asked.vectors,
         target=recall or (0.95 if qrels is None else 0.99),
@@ -189,11 +189,11 @@ def sweep(
         seconds=60 * minutes,
         judged=relevance,
         random_state=seed,
-        steps=pipeline.run.Steps(screen.watch),
+        steps=jobs.run.Steps(screen.watch),
     )
     record = found.record(vectors) | {"threads": screen.threads, "seed": seed}
     if out is not None:
-        pipeline.pages.sweep_page(found, vectors, queries).write(out)
+        jobs.pages.sweep_page(found, vectors, queries).write(out)
     lines = [
         line
         for text, commands in found.answers(vectors, queries, ids=ids, query_ids=query_ids, qrels=qrels)

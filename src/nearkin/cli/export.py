@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin._fields import Fields, Record, command, counted
 from nearkin.cli.options import File, Index, Neighbours, OutFolder, Overwrite, Seed, Vectors
 from nearkin.cli.screen import NEGATIVE, Screen, pairs
@@ -50,7 +50,7 @@ def export(
     """
     target = nk.export.make_target(to, out=out, dsn=dsn, name=name, form=form, overwrite=overwrite or None)
     Q = None if queries is None else nk.read_vectors(queries)
-    steps = pipeline.run.Steps(screen.watch)
+    steps = jobs.run.Steps(screen.watch)
     with steps.step("load"):
         loaded = nk.index.Index.load(index)
     wanted: Record = {"queries": Q, "k": k, "recall_target": recall_target}
@@ -109,14 +109,14 @@ def rotate(
             f"{'--center' if center else '--queries'} is for training a rotation, and --with takes one that was "
             "trained; leave one of them out"
         )
-    file = pipeline.inputs.open_file(vectors)
-    steps = pipeline.run.Steps(screen.watch)
+    file = jobs.inputs.open_file(vectors)
+    steps = jobs.run.Steps(screen.watch)
     if engine is None:
-        made = pipeline.rotate.transform_file(file, nk.Rotation, folder or "", out, steps=steps)
+        made = jobs.rotate.transform_file(file, nk.Rotation, folder or "", out, steps=steps)
         screen.finish(made, f"{counted(made['vectors'], 'vector')} rotated: {out}")
         return
-    Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
-    made = pipeline.rotate.rotate_file(
+    Q = None if queries is None else jobs.inputs.open_queries(queries).vectors
+    made = jobs.rotate.rotate_file(
         file, engine, out, queries=Q, center=center, random_state=seed, steps=steps, overwrite=overwrite
     )
     from nearkin.metrics.trial import Difference  # loads NumPy, which --help must not
@@ -174,15 +174,15 @@ def ids(
     - alpha: With --towers, the share of its vectors of the squared distances; the rest is that of VECTORS.
     - parquet: Write ids.parquet too.
     """
-    given = pipeline.inputs.open_given(vectors, ids=ids)
-    steps = pipeline.run.Steps(screen.watch)
-    made = pipeline.ids.make_ids(
+    given = jobs.inputs.open_given(vectors, ids=ids)
+    steps = jobs.run.Steps(screen.watch)
+    made = jobs.ids.make_ids(
         given.file, out, nk.SemanticIds(levels, codes, balance, seed), given.ids, alpha=alpha, parquet=parquet,
-        towers=None if towers is None else pipeline.inputs.open_given(towers),
-        titles=None if texts is None else pipeline.inputs.read_ids(texts, len(given.file)), steps=steps,
+        towers=None if towers is None else jobs.inputs.open_given(towers),
+        titles=None if texts is None else jobs.inputs.read_ids(texts, len(given.file)), steps=steps,
         overwrite=overwrite,
     )  # fmt: skip
-    screen.finish(made, pairs(f"{out}/{pipeline.ids.LINES}", about_ids(made)), f"Next: {command('report', out)}")
+    screen.finish(made, pairs(f"{out}/{jobs.ids.LINES}", about_ids(made)), f"Next: {command('report', out)}")
 
 
 def about_ids(made: Fields) -> dict[str, str]:
@@ -226,15 +226,15 @@ def bridge(
     """
     if (old is None) == (folder is None):
         raise ValueError("type --old FILE to train a map on pairs, or --with FOLDER to map vectors by a saved one")
-    file, steps = pipeline.inputs.open_file(vectors), pipeline.run.Steps(screen.watch)
+    file, steps = jobs.inputs.open_file(vectors), jobs.run.Steps(screen.watch)
     if folder is not None:
-        pipeline.outputs.check_target(out, overwrite, [vectors, folder], folder=False)
-        made = pipeline.rotate.transform_file(file, nk.Bridge, folder, out, steps=steps)
+        jobs.outputs.check_target(out, overwrite, [vectors, folder], folder=False)
+        made = jobs.rotate.transform_file(file, nk.Bridge, folder, out, steps=steps)
         screen.finish(made, f"{counted(made['vectors'], 'vector')} mapped: {out}")
         return
     learner = nk.Bridge(metric=metric, random_state=seed)
-    made = pipeline.rotate.make_bridge(
-        file, pipeline.inputs.open_file(old or ""), out, learner, steps=steps, overwrite=overwrite
+    made = jobs.rotate.make_bridge(
+        file, jobs.inputs.open_file(old or ""), out, learner, steps=steps, overwrite=overwrite
     )
     shown = {f"recall@10 of pairs held out, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
     shown |= {"recall@10 by chance": f"{made['chance']:.3f}", "chosen": made["chosen"]}

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.models import OptionInfo, ParameterInfo
 
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin.cli.screen import LOG, Screen
 
 
@@ -114,11 +114,11 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
         for name, words in inputs.items():
             for word in words if infos[name].metavar in _READ else ():
                 if word is not None:
-                    pipeline.outputs.check_input(word)
+                    jobs.outputs.check_input(word)
         if given.get("out") is not None and infos["out"].metavar == "FILE":
             names = [word for words in inputs.values() for word in words if isinstance(word, str)]
             if "overwrite" in given:  # else the command resumes what is there
-                pipeline.outputs.check_target(given["out"], given["overwrite"], names, folder=False)
+                jobs.outputs.check_target(given["out"], given["overwrite"], names, folder=False)
         command(Screen(as_json, LOG.threads), **given)
 
     panels: dict[str, list[inspect.Parameter]] = {"Common": [], "Advanced": []}

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin._fields import Record, command, counted
 from nearkin.cli.options import File, Host, Index, OutPage, Overwrite, Seed
 from nearkin.cli.screen import Screen, table
@@ -35,7 +35,7 @@ def report(
     """
     if len(folders) > 1 and out is None:
         raise ValueError("several folders go into one report; say where with --out FILE")
-    pages = pipeline.pages
+    pages = jobs.pages
     if out is None:
         path = pages.write_report(folders[0], overwrite)
     else:
@@ -63,8 +63,8 @@ def demo(
 
     + out: Folder to write.
     """
-    trials, explore = pipeline.demo.save_demo(out, seed, pipeline.run.Steps(screen.watch), overwrite=overwrite)
-    path = pipeline.pages.write_report(out)
+    trials, explore = jobs.demo.save_demo(out, seed, jobs.run.Steps(screen.watch), overwrite=overwrite)
+    path = jobs.pages.write_report(out)
     rows = [list(trial.values()) for trial in trials]
     made = table("1,500 handwritten digits, 297 queries", [name.replace("_", " ") for name in trials[0]], rows)
     record = {"seed": seed, "threads": screen.threads, "trials": trials, "report": str(path), "explore": explore}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 import nearkin as nk
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin._fields import Record, counted, show
 from nearkin.cli.options import (
     Embedding,
@@ -22,7 +22,7 @@ from nearkin.cli.options import (
 from nearkin.cli.screen import Screen, read_line, table
 
 if TYPE_CHECKING:
-    from nearkin.pipeline.outputs import Answers
+    from nearkin.jobs.outputs import Answers
 
 _SHOWN = 5  # queries in a table when no file takes them, with all their answers
 
@@ -68,21 +68,21 @@ def search(
             "--among and --exclude are for QUERIES; `nearkin recommend --candidates` limits the answers of left ids"
         )
     if out is not None:
-        pipeline.outputs.check_ending(out)
-    steps = pipeline.run.Steps(screen.watch)
+        jobs.outputs.check_ending(out)
+    steps = jobs.run.Steps(screen.watch)
     with steps.step("load"):
-        opened = pipeline.inputs.open_index(index)
+        opened = jobs.inputs.open_index(index)
         allowed, excluded = (
-            None if file is None else pipeline.change.as_own(nk.data.read_column(file), opened.ids)
+            None if file is None else jobs.change.as_own(nk.data.read_column(file), opened.ids)
             for file in (among, exclude)
         )
         if n_probe is not None:
             opened.n_probe = n_probe
-        given = None if queries is None else pipeline.inputs.open_queries(queries, query_ids)
+        given = None if queries is None else jobs.inputs.open_queries(queries, query_ids)
     with steps.step("search") as callback:
         if given is None:
             names, about = left_id or [], ""
-            found = pipeline.recommend.recommend_folder(index, left_ids=names, k=k, with_seen=with_seen)[1]
+            found = jobs.recommend.recommend_folder(index, left_ids=names, k=k, with_seen=with_seen)[1]
             _, scores, ids = cast("Answers", found)  # returned, as no file takes them
         else:
             names, about = given.ids.tolist(), read_line(given.about)
@@ -90,7 +90,7 @@ def search(
                 given.vectors, k, among=allowed, exclude=excluded, oversample=oversample, callback=callback
             )
     seconds, metric = steps.seconds["search"], "l2" if oversample and opened.metric == "hamming" else opened.metric
-    columns = [*pipeline.outputs.COLUMNS[:3], pipeline.outputs.SCORES[metric]]
+    columns = [*jobs.outputs.COLUMNS[:3], jobs.outputs.SCORES[metric]]
     record: Record = {
         "index": index, "queries": len(names), "k": k, "among": among, "exclude": exclude,
         "oversample": oversample,
@@ -98,7 +98,7 @@ def search(
         "threads": screen.threads, "out": out, "columns": columns,
     }  # fmt: skip
     if out is not None:
-        pipeline.outputs.write_answers(out, [(names, scores, ids)], columns)
+        jobs.outputs.write_answers(out, [(names, scores, ids)], columns)
     _present(screen, record, None if out is not None else (names, scores, ids), about, "hits")
 
 
@@ -138,11 +138,11 @@ def recommend(
     - index: Rank by an index of `nearkin compress EMB --metric ip` instead.
     - explain: Column because_of: up to this many known pairs of the id that add most to each result's score.
     """
-    read_ids = pipeline.inputs.read_ids
+    read_ids = jobs.inputs.read_ids
     if sum(map(bool, (left_ids, all_ids, left_file, history))) != 1:
         raise ValueError("say who to recommend to: ids, or one of --all, --left-ids FILE, --history FILE")
-    newcomers = None if history is None else pipeline.inputs.read_history(history, folder, missing)
-    record, answers = pipeline.recommend.recommend_folder(
+    newcomers = None if history is None else jobs.inputs.read_history(history, folder, missing)
+    record, answers = jobs.recommend.recommend_folder(
         folder,
         out=out,
         left_ids=left_ids or None if left_file is None else read_ids(left_file),
@@ -153,7 +153,7 @@ def recommend(
         index=index,
         explain=explain,
         unknown=unknown,
-        steps=pipeline.run.Steps(screen.watch),
+        steps=jobs.run.Steps(screen.watch),
     )
     _present(screen, record, answers, read_line(newcomers and newcomers.source))
 
@@ -188,15 +188,15 @@ def similar(
     """
     if bool(ids) + all_ids + (history is not None) != 1:
         raise ValueError("say what to find similar ones of: ids, or one of --all, --history FILE")
-    newcomers = None if history is None else pipeline.inputs.read_history(history, folder, missing)
-    record, answers = pipeline.recommend.similar_folder(
+    newcomers = None if history is None else jobs.inputs.read_history(history, folder, missing)
+    record, answers = jobs.recommend.similar_folder(
         folder,
         out=out,
         ids=ids or None,
         k=k,
         history=newcomers,
         unknown=unknown,
-        steps=pipeline.run.Steps(screen.watch),
+        steps=jobs.run.Steps(screen.watch),
     )
     _present(screen, record, answers, read_line(newcomers and newcomers.source))
 
@@ -210,7 +210,7 @@ def _present(screen: Screen, record: Record, answers: "Answers | None", about: s
         speed = f"{show(record['per_second'])} per second"
         screen.finish(record, f"{count}: {record['out']} ({', '.join(record['columns'])}; {speed})", about)
         return
-    entries = pipeline.outputs.as_records(answers, record["columns"])
+    entries = jobs.outputs.as_records(answers, record["columns"])
     if screen.as_json:
         screen.finish(record | {key: entries})
         return

@@ -1,6 +1,6 @@
 """The registry of hashers: class, module, and name on the command line.
 
-A new hasher is a module and an entry here; `nearkin`, `nearkin.hashing`, `load` and the pipeline's methods read it.
+A new hasher is a module and an entry here; `nearkin`, `nearkin.hashing`, `load` and the methods of jobs read it.
 Nothing is imported, so that reading the names is cheap.
 """
 

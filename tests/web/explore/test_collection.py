@@ -195,7 +195,7 @@ def test_missing_vectors_are_named_before_the_index_is_read(folder: Path, monkey
     def read(_: object) -> None:
         raise AssertionError("the index was read first")
 
-    monkeypatch.setattr("nearkin.pipeline.inputs.open_index", read)
+    monkeypatch.setattr("nearkin.jobs.inputs.open_index", read)
     with pytest.raises(FileNotFoundError, match=r"nothing\.npy"):
         open_collection(folder / "idx", vectors=f"{folder}/nothing.npy")
 

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 import nearkin as nk
 from nearkin._storage import replacing_folder
-from nearkin.pipeline.pairs import save_left
+from nearkin.jobs.pairs import save_left
 from nearkin.web.explore import Columns, Explorer, explore_app, open_collection
 from tests.cli.conftest import run_json
 

@@ -13,7 +13,7 @@ from nearkin import OrdinalEmbedding
 from nearkin._check import check_lengths
 from nearkin._fields import counted
 from nearkin.data import read_column, read_table
-from nearkin.pipeline import inputs
+from nearkin.jobs import inputs
 from nearkin.web.serving import is_inside
 
 Shown = tuple[int, ...]  # numbers of items, in the order on the page

@@ -25,7 +25,7 @@ from nearkin._check import check_output
 from nearkin._fields import counted
 from nearkin._storage import regular_file
 from nearkin._types import Record
-from nearkin.pipeline import embed_comparisons
+from nearkin.jobs import embed_comparisons
 from nearkin.web import serving
 from nearkin.web.ask.questions import Items, Question, Shown
 from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Survey, journal_path, spreadsheet_cell

@@ -17,8 +17,8 @@ from nearkin._types import Record
 from nearkin.data import open_array, read_column, read_table, read_vectors
 from nearkin.export import Source
 from nearkin.index import Index
+from nearkin.jobs import inputs
 from nearkin.metrics import without_self
-from nearkin.pipeline import inputs
 from nearkin.web.serving import is_inside
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")

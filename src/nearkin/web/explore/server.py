@@ -26,7 +26,7 @@ from nearkin._fields import counted
 from nearkin._storage import replacing
 from nearkin._types import Record
 from nearkin.index import Index
-from nearkin.pipeline import inputs
+from nearkin.jobs import inputs
 from nearkin.web import serving
 from nearkin.web.explore.collection import Answer, Collection, Pictures, as_words, collect_rows
 

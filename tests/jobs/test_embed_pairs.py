@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin import pipeline
+from nearkin import jobs
 from nearkin.embedding.two_tower.fitting import matched
-from nearkin.pipeline.pairs import embed_pairs, judge_baselines, means
+from nearkin.jobs.pairs import embed_pairs, judge_baselines, means
 from nearkin.records import Interactions
 from tests.cli.conftest import run_json
 from tests.covering import each
@@ -170,7 +170,7 @@ def test_rankings_of_one_table_have_the_same_items_users_and_seen_pairs(
         return told
 
     for name in ("ranking_values", "list_values"):
-        monkeypatch.setattr(pipeline.pairs, name, watched(getattr(pipeline.pairs, name)))
+        monkeypatch.setattr(jobs.pairs, name, watched(getattr(jobs.pairs, name)))
     features, out = ("--right-features", shop / "items.csv"), ("--out", tmp_path / "out")
     record = {
         "features": lambda: run_json("embed", shop / "pairs.csv", *features, "--dim", 4, *out),

@@ -12,8 +12,8 @@ from nearkin._fields import StrPath, counted
 from nearkin._storage import check_target, digest, replacing_folder
 from nearkin._types import Record, Seed
 from nearkin.data import VectorFile
-from nearkin.pipeline.outputs import check_ending, write_vectors
-from nearkin.pipeline.run import Steps, read_record, write_record
+from nearkin.jobs.outputs import check_ending, write_vectors
+from nearkin.jobs.run import Steps, read_record, write_record
 
 SAMPLE = 20_000  # rows to learn and judge the rotation: more than it uses
 ENDINGS = (".npy", ".parquet")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.methods import CodeSize, choose_metric, find_method, methods, subspaces
+from nearkin.jobs.methods import CodeSize, choose_metric, find_method, methods, subspaces
 from nearkin.quantization.candidates import NAMES
 from tests.covering import each
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.inputs import find_ids
-from nearkin.pipeline.pages import folder_page
+from nearkin.jobs.inputs import find_ids
+from nearkin.jobs.pages import folder_page
 from tests.cli.conftest import refused, run, run_json
 from tests.covering import each
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin import pipeline
-from nearkin.pipeline.inputs import open_sides
+from nearkin import jobs
+from nearkin.jobs.inputs import open_sides
 from tests.covering import each
 
 
@@ -18,18 +18,16 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
     lines = [f"r{a};b{b}" for a, b in zip(pairs.rows, pairs.indices, strict=True)]
     (folder / "pairs.csv").write_text("\n".join(["reader;book", *lines]) + "\n")
-    pipeline.pairs.embed_pairs(
-        folder / "pairs.csv", left="reader", right="book", dim=8, out=folder / "emb", split="none"
-    )
-    given = pipeline.inputs.open_given(folder / "emb")
+    jobs.pairs.embed_pairs(folder / "pairs.csv", left="reader", right="book", dim=8, out=folder / "emb", split="none")
+    given = jobs.inputs.open_given(folder / "emb")
     quantizer = nk.ProductQuantizer(4, 16, random_state=0)
-    pipeline.compress.compress_file(given.file, quantizer, folder / "idx", ids=given.ids, metric="ip", random_state=0)
+    jobs.compress.compress_file(given.file, quantizer, folder / "idx", ids=given.ids, metric="ip", random_state=0)
     return folder
 
 
 @each("options", [{}, {"with_seen": True}, {"candidates": ["b1", "b2", "b7"]}])
 def test_answers_are_those_of_the_model(folders: Path, options: dict) -> None:
-    record, answers = pipeline.recommend.recommend_folder(folders / "emb", k=5, **options)
+    record, answers = jobs.recommend.recommend_folder(folders / "emb", k=5, **options)
     assert answers is not None
     who, scores, ids = answers
     model = nk.TwoTower.load(folders / "emb")
@@ -44,10 +42,10 @@ def test_answers_are_those_of_the_model(folders: Path, options: dict) -> None:
 
 
 def test_blocks_change_nothing(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pipeline.recommend.recommend_folder(folders / "emb", out=tmp_path / "whole.csv")
-    monkeypatch.setattr("nearkin.pipeline.recommend.BLOCK", 7)
+    jobs.recommend.recommend_folder(folders / "emb", out=tmp_path / "whole.csv")
+    monkeypatch.setattr("nearkin.jobs.recommend.BLOCK", 7)
     for ending in ("csv", "tsv", "parquet", "npz"):
-        pipeline.recommend.recommend_folder(folders / "emb", out=tmp_path / f"parts.{ending}")
+        jobs.recommend.recommend_folder(folders / "emb", out=tmp_path / f"parts.{ending}")
     assert (tmp_path / "parts.csv").read_text() == (tmp_path / "whole.csv").read_text()
     table = nk.data.read_table(tmp_path / "parts.parquet")
     first = (tmp_path / "whole.csv").read_text().splitlines()[1].split(",")
@@ -69,7 +67,7 @@ def test_an_index_of_other_rows_does_not_rank(folders: Path, tmp_path: Path) -> 
 def test_seen_pairs_are_left_out_of_a_coded_side(folders: Path) -> None:
     """The index has the rows under ids: the seen pairs follow them, wherever they stand."""
     sides = open_sides(folders / "emb", folders / "idx")
-    _, answers = pipeline.recommend.recommend_folder(folders / "emb", index=folders / "idx", k=40)
+    _, answers = jobs.recommend.recommend_folder(folders / "emb", index=folders / "idx", k=40)
     assert answers is not None
     who, scores, ids = answers
     model = nk.TwoTower.load(folders / "emb")
@@ -84,7 +82,7 @@ def test_seen_pairs_are_left_out_of_a_coded_side(folders: Path) -> None:
 
 def test_newcomers_get_what_fold_in_gives(folders: Path) -> None:
     history = nk.Interactions.from_pairs(["new", "new", "old"], ["b1", "b2", "b3"])
-    _, answers = pipeline.recommend.recommend_folder(folders / "emb", history=history, k=3)
+    _, answers = jobs.recommend.recommend_folder(folders / "emb", history=history, k=3)
     assert answers is not None
     who, scores, ids = answers
     model = nk.TwoTower.load(folders / "emb")
@@ -98,13 +96,13 @@ def test_newcomers_get_what_fold_in_gives(folders: Path) -> None:
 
 
 def test_likes_are_those_of_the_model(folders: Path) -> None:
-    record, answers = pipeline.recommend.similar_folder(folders / "emb", ids=["b3", "b5"], k=4)
+    record, answers = jobs.recommend.similar_folder(folders / "emb", ids=["b3", "b5"], k=4)
     assert answers is not None
     scores, ids = nk.TwoTower.load(folders / "emb").similar(["b3", "b5"], k=4)
     assert answers[2].tolist() == ids.tolist()
     np.testing.assert_allclose(answers[1], scores, rtol=1e-5)
     assert record["columns"] == ["book", "rank", "similar_book", "cosine_similarity"]
-    _, of_readers = pipeline.recommend.similar_folder(f"{folders}/emb:left", k=2)
+    _, of_readers = jobs.recommend.similar_folder(f"{folders}/emb:left", k=2)
     assert of_readers is not None
     assert of_readers[0].tolist() == nk.TwoTower.load(folders / "emb").left_ids_.tolist()
 
@@ -113,7 +111,7 @@ def test_likes_on_a_map_are_the_nearest(tmp_path: Path, rng: np.random.Generator
     answers = nk.data.comparisons_from_vectors(rng.normal(size=(12, 2)), 400, random_state=0)
     model = nk.OrdinalEmbedding(random_state=0).fit(answers)
     model.save(tmp_path / "map")
-    _, found = pipeline.recommend.similar_folder(tmp_path / "map", k=3)
+    _, found = jobs.recommend.similar_folder(tmp_path / "map", k=3)
     assert found is not None
     apart = np.linalg.norm(model.embedding_[:, None] - model.embedding_[None], axis=2)
     np.fill_diagonal(apart, np.inf)
@@ -135,4 +133,4 @@ def test_what_cannot_be_answered_is_said(folders: Path, tmp_path: Path) -> None:
     ]
     for options, text in cases:
         with pytest.raises(ValueError, match=text):
-            pipeline.recommend.recommend_folder(**options)
+            jobs.recommend.recommend_folder(**options)

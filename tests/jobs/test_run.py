@@ -1,6 +1,6 @@
 """What is kept beside a result, and its sizes in words."""
 
-from nearkin.pipeline.run import size_in_words, times
+from nearkin.jobs.run import size_in_words, times
 
 
 def test_sizes_are_compared_with_the_same_vectors_as_floats() -> None:

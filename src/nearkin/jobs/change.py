@@ -29,14 +29,14 @@ from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import RowIds
 from nearkin.index.searching import Scan, decoded_rows, normalised, rows_at_norms
+from nearkin.jobs.compress import TRAIN_ROWS
+from nearkin.jobs.evaluate import exact_metric
+from nearkin.jobs.inputs import LEFT, check_typed, decoded
+from nearkin.jobs.pairs import move_left
+from nearkin.jobs.run import RUN, Steps, read_record, write_record
 from nearkin.linalg.norms import widened
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.metrics.trial import mean_interval, paired_difference
-from nearkin.pipeline.compress import TRAIN_ROWS
-from nearkin.pipeline.evaluate import exact_metric
-from nearkin.pipeline.inputs import LEFT, check_typed, decoded
-from nearkin.pipeline.pairs import move_left
-from nearkin.pipeline.run import RUN, Steps, read_record, write_record
 
 _OF_VECTORS = ("distortion", "variance_kept", "recall_interval", "judged_by")  # and recall: of the vectors of a run
 

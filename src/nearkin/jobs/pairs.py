@@ -19,13 +19,13 @@ from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data import Parts, VectorFile
 from nearkin.data.formats.file_rows import array_rows
+from nearkin.jobs.ids import make_ids
+from nearkin.jobs.inputs import LEFT, SideNames, Unknown, known_pairs, read_as, side_names_of
+from nearkin.jobs.run import RUN, Steps, write_record
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import list_values, ranking_values
 from nearkin.metrics.retrieval import without_self
 from nearkin.metrics.trial import Difference, paired_difference
-from nearkin.pipeline.ids import make_ids
-from nearkin.pipeline.inputs import LEFT, SideNames, Unknown, known_pairs, read_as, side_names_of
-from nearkin.pipeline.run import RUN, Steps, write_record
 from nearkin.records import Interactions
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 
 import nearkin as nk
 from nearkin._types import Record
-from nearkin.pipeline.change import check_folder
-from nearkin.pipeline.demo import METHODS, RECALL, digits, save_demo
-from nearkin.pipeline.pages import folder_page
+from nearkin.jobs.change import check_folder
+from nearkin.jobs.demo import METHODS, RECALL, digits, save_demo
+from nearkin.jobs.pages import folder_page
 from tests.cli.conftest import run
 
 
@@ -22,12 +22,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Record],
     """A demo of two sizes in few rounds, its trials, and the command that it names."""
     out = tmp_path_factory.mktemp("demo") / "de mo"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nearkin.pipeline.demo.BYTES", (2, 4))
+        patch.setattr("nearkin.jobs.demo.BYTES", (2, 4))
         base, labels, queries, theirs = digits()
         some = base[:1000], labels[:1000], queries, theirs
-        patch.setattr("nearkin.pipeline.demo.digits", lambda: some)
+        patch.setattr("nearkin.jobs.demo.digits", lambda: some)
         few = partial(nk.ProductQuantizer, max_iter=8)
-        patch.setattr("nearkin.pipeline.demo._quantizer", lambda n, way, seed: few(2 * n, 16, way, random_state=seed))
+        patch.setattr("nearkin.jobs.demo._quantizer", lambda n, way, seed: few(2 * n, 16, way, random_state=seed))
         return out, *save_demo(out)
 
 
@@ -90,8 +90,8 @@ def test_it_replaces_what_it_wrote_and_nothing_else(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, labels, queries, theirs = digits()
-    monkeypatch.setattr("nearkin.pipeline.demo.digits", lambda: (base[:200], labels[:200], queries[:20], theirs[:20]))
-    monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4,))
+    monkeypatch.setattr("nearkin.jobs.demo.digits", lambda: (base[:200], labels[:200], queries[:20], theirs[:20]))
+    monkeypatch.setattr("nearkin.jobs.demo.BYTES", (4,))
     save_demo(Path(copytree(folder, tmp_path / "demo")), overwrite=True)
     (tmp_path / "mine").mkdir()
     np.save(tmp_path / "mine/labels.npy", np.arange(3))

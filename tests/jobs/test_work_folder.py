@@ -10,8 +10,8 @@ import nearkin as nk
 from nearkin import _storage
 from nearkin._storage import changing
 from nearkin.data import VectorFile, open_vectors
-from nearkin.pipeline.compress import compress_file
-from nearkin.pipeline.run import Steps
+from nearkin.jobs.compress import compress_file
+from nearkin.jobs.run import Steps
 
 
 class Interrupted(Exception):

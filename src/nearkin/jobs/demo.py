@@ -12,9 +12,9 @@ from nearkin import metrics
 from nearkin._fields import StrPath, command
 from nearkin._storage import check_target, saving_folder
 from nearkin._types import Record, Seed
+from nearkin.jobs.run import Steps
 from nearkin.metrics.hamming import RankHistograms
 from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.pipeline.run import Steps
 
 KIND = "demo"
 K = 10

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin import pipeline
-from nearkin.pipeline.embed_comparisons import embed_comparisons
+from nearkin import jobs
+from nearkin.jobs.embed_comparisons import embed_comparisons
 from tests.covering import each
 
 
@@ -26,10 +26,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     with pytest.MonkeyPatch.context() as patch:  # few fits
         patch.setattr(nk.OrdinalEmbedding.bootstrap, "__defaults__", (8,))
-        patch.setattr("nearkin.pipeline.embed_comparisons.SHARES", (0.5,))
-        patch.setattr("nearkin.pipeline.embed_comparisons.DIMENSIONS", (1,))
+        patch.setattr("nearkin.jobs.embed_comparisons.SHARES", (0.5,))
+        patch.setattr("nearkin.jobs.embed_comparisons.DIMENSIONS", (1,))
         embed_comparisons(folder / "a.csv", out=folder / "map", dim=2)
-    return pipeline.pages.folder_page(folder / "map").html()
+    return jobs.pages.folder_page(folder / "map").html()
 
 
 def test_saved_drawings_follow_the_page(page: str) -> None:
@@ -44,7 +44,7 @@ def test_the_page_of_towers_states_their_size(tmp_path: Path) -> None:
     pairs = nk.data.planted_interactions(30, 20, random_state=0).interactions
     towers = nk.TwoTower(5, loss="all-pairs", solver=nk.embedding.ALS(max_iter=1), regularization=0.1, random_state=0)
     towers.fit(pairs).save(tmp_path / "emb")
-    text = pipeline.pages.folder_page(tmp_path / "emb").html()
+    text = jobs.pages.folder_page(tmp_path / "emb").html()
     assert f"Trained on {len(pairs):,} pairs" in text
     assert "in 5 dimensions" in text
 
@@ -56,6 +56,6 @@ def test_long_settings_may_wrap(page: str) -> None:
 @each(("objective", "curves"), [(2.0, 1), (2.5, 2)])
 def test_an_objective_that_is_the_distortion_is_drawn_once(objective: float, curves: int) -> None:
     history = [{"objective": 3.0, "distortion": 3.0}, {"objective": objective, "distortion": 2.0}]
-    section = pipeline.pages._learning({"history": history})
+    section = jobs.pages._learning({"history": history})
     assert section is not None
     assert section.body.count("<svg") == curves

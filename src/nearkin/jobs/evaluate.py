@@ -20,12 +20,12 @@ from nearkin.index.full_search import FullSearch
 from nearkin.index.identifiers import RowIds
 from nearkin.index.index import Index
 from nearkin.index.searching import normalised
+from nearkin.jobs.inputs import FEWEST_QUERIES, places_of
+from nearkin.jobs.run import RUN, Steps, read_record, save_evaluation, version_of
 from nearkin.metrics.hamming import RankHistograms, hamming_histograms, relevant_rows
 from nearkin.metrics.neighbours import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
 from nearkin.metrics.retrieval import DEPTH, MRR, NDCG, RECALL, graded_values, is_padding, without_self
 from nearkin.metrics.trial import mean_interval, paired_difference
-from nearkin.pipeline.inputs import FEWEST_QUERIES, places_of
-from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
 from nearkin.records import Judgements
 
 CUTS = (1, 10, 100)

@@ -15,11 +15,11 @@ from nearkin._pairs import number_ids
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike, Fields, Record
 from nearkin.index.identifiers import named
+from nearkin.jobs import inputs
+from nearkin.jobs.inputs import Sides, Unknown, find_ids, known_pairs
+from nearkin.jobs.outputs import BECAUSE, Answers, check_ending, write_answers
+from nearkin.jobs.run import RUN, Steps, read_record
 from nearkin.metrics.ranking import recommend
-from nearkin.pipeline import inputs
-from nearkin.pipeline.inputs import Sides, Unknown, find_ids, known_pairs
-from nearkin.pipeline.outputs import BECAUSE, Answers, check_ending, write_answers
-from nearkin.pipeline.run import RUN, Steps, read_record
 from nearkin.records import Interactions
 
 BLOCK = 16_384  # entities answered and written at a time

@@ -29,11 +29,11 @@ from nearkin.index import Index
 from nearkin.index.identifiers import given_ids
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
+from nearkin.jobs.evaluate import judge_codes, rows_as_queries
+from nearkin.jobs.inputs import FEWEST_QUERIES
+from nearkin.jobs.run import RUN, Steps, bytes_on_disk, write_record
+from nearkin.jobs.work import WorkFolder, work_place, working
 from nearkin.metrics.trial import Difference
-from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
-from nearkin.pipeline.inputs import FEWEST_QUERIES
-from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, write_record
-from nearkin.pipeline.work import WorkFolder, work_place, working
 from nearkin.quantization.best import BestCode
 from nearkin.quantization.sized import AxisCode, ProductCode, fitted_code
 from nearkin.statistics import block_rows, shared_generator

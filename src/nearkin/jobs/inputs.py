@@ -19,7 +19,7 @@ from nearkin.data.files import FRAMES, TEXT, locate
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.embedding import saved_towers
 from nearkin.index.identifiers import RowIds
-from nearkin.pipeline.run import RUN, read_record
+from nearkin.jobs.run import RUN, read_record
 from nearkin.records import Interactions
 
 SIDES = ("left", "right")

@@ -27,7 +27,7 @@ from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile, open_vectors
 from nearkin.data.files import locate_all
 from nearkin.export.batch_encoder import BatchEncoder, binary_column
-from nearkin.pipeline.work import work_place, working
+from nearkin.jobs.work import work_place, working
 
 SUFFIXES = (".npy", ".parquet")
 KIND = "codes"
@@ -141,7 +141,7 @@ def _context() -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["nearkin.pipeline.encode"])
+    context.set_forkserver_preload(["nearkin.jobs.encode"])
     return context
 
 

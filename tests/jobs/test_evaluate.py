@@ -8,8 +8,8 @@ from sklearn.metrics import average_precision_score
 
 import nearkin as nk
 from nearkin.data import open_vectors
+from nearkin.jobs.evaluate import evaluate_folder, exact_neighbors, judge_by_label
 from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.pipeline.evaluate import evaluate_folder, exact_neighbors, judge_by_label
 from tests.covering import each
 
 
@@ -70,7 +70,7 @@ def mean_ap(scores: np.ndarray, y: np.ndarray, yq: np.ndarray) -> float:
 @each("ids", [None, np.arange(200)[::-1] + 7, np.array([f"row {i}" for i in range(200)])])
 def test_exact_ranking(data: tuple[np.ndarray, ...], ids: np.ndarray | None, monkeypatch: pytest.MonkeyPatch) -> None:
     X, Q, y, yq = data
-    monkeypatch.setattr("nearkin.pipeline.evaluate._RANKED", 7 * 200)  # batches of seven queries
+    monkeypatch.setattr("nearkin.jobs.evaluate._RANKED", 7 * 200)  # batches of seven queries
     seen = []
     index = nk.Index.build(X, ids=ids)
     record = judge_by_label(index, Q, y, yq, lambda step, _: seen.append(step))
@@ -119,7 +119,7 @@ def test_beyond_a_full_ranking_the_measure_says_so(
     data: tuple[np.ndarray, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, Q, y, yq = data
-    monkeypatch.setattr("nearkin.pipeline.evaluate._FULL_RANKING", 199)
+    monkeypatch.setattr("nearkin.jobs.evaluate._FULL_RANKING", 199)
     record = judge_by_label(nk.Index.build(X), Q, y, yq)
     assert set(record) == {"precision@1", "mAP@1"}
 
@@ -129,7 +129,7 @@ def test_measures_of_a_ranking_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     y, Q, yq = np.array(["a", "b"]), np.zeros((2, 1), np.float32), np.array(["a", "c"])
     rows = nk.Index.build(np.arange(2, dtype=np.float32)[:, None])
     assert judge_by_label(rows, Q, y, yq) == {"precision@1": 0.5, "mAP": 0.5}
-    monkeypatch.setattr("nearkin.pipeline.evaluate._FULL_RANKING", 200)
+    monkeypatch.setattr("nearkin.jobs.evaluate._FULL_RANKING", 200)
     monkeypatch.setattr(nk.Index, "search", lambda *_: (np.array([[0, 1, 2]] * 2), np.array([[0, 1, 2], [3, 4, 2]])))
     rows = nk.Index.build(np.arange(201, dtype=np.float32)[:, None])
     record = judge_by_label(rows, Q, np.array(["a", "b", "a", "b", "a", *196 * "d"]), yq)

@@ -6,7 +6,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.data import comparisons_from_array, comparisons_from_vectors, flip_answers
-from nearkin.pipeline.embed_comparisons import _without_opposite, embed_comparisons
+from nearkin.jobs.embed_comparisons import _without_opposite, embed_comparisons
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -86,7 +86,7 @@ def test_raters_are_weighed_when_asked(answers, tmp_path):
 def test_as_many_answers_as_the_limit_get_ellipses(answers, tmp_path, monkeypatch, most, drawn):
     draws = []
     monkeypatch.setattr(nk.OrdinalEmbedding, "bootstrap", lambda model: draws.append(model))
-    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.MAX_CURVE", most)
+    monkeypatch.setattr("nearkin.jobs.embed_comparisons.MAX_CURVE", most)
     assert embed_comparisons(answers, out=tmp_path / "emb")["comparisons"] == 1500
     assert len(draws) == drawn
 

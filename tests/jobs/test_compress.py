@@ -11,8 +11,8 @@ import torch
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline.compress import compress_file
-from nearkin.pipeline.run import EVALUATION, RUN, Steps, read_record
+from nearkin.jobs.compress import compress_file
+from nearkin.jobs.run import EVALUATION, RUN, Steps, read_record
 from nearkin.quantization.best import BestCode
 from tests.covering import each
 
@@ -58,7 +58,7 @@ def test_the_record_is_kept_with_the_history(tmp_path: Path, X: np.ndarray) -> N
 def test_a_race_is_refused_in_several_processes(tmp_path: Path, X: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would compare codes on its own rows, and the winners differ."""
     np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr("nearkin.pipeline.compress.current", lambda: SimpleNamespace(size=2, rank=0))
+    monkeypatch.setattr("nearkin.jobs.compress.current", lambda: SimpleNamespace(size=2, rank=0))
     with pytest.raises(ValueError, match=r"which is for one process; .* take --method product"):
         compress_file(open_vectors(tmp_path / "X.npy"), BestCode(2), tmp_path / "idx")
 

@@ -7,7 +7,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline.rotate import ENGINES, codec_for, make_bridge
+from nearkin.jobs.rotate import ENGINES, codec_for, make_bridge
 from tests.cli.conftest import refused, run_json
 from tests.covering import each
 

@@ -11,15 +11,15 @@ from rich.filesize import decimal
 from nearkin._fields import Fields, Record, StrPath, command, counted, show, with_interval
 from nearkin._storage import adding, one_version, read_config
 from nearkin.embedding import saved_towers
-from nearkin.pipeline import demo, ids
-from nearkin.pipeline.compress import trial_rows, won_line
-from nearkin.pipeline.demo import MAP as MAP_BY_LABEL
-from nearkin.pipeline.demo import METHODS, N_QUERIES, RECALL, SHOWN, K, digits, explore_command
-from nearkin.pipeline.evaluate import search_rows
-from nearkin.pipeline.inputs import LEFT, MAP, side_names
-from nearkin.pipeline.pairs import differences_in_words, held_out_in_words
-from nearkin.pipeline.run import EVALUATION, REPORT, RUN, bytes_on_disk, read_record, times
-from nearkin.pipeline.sweep import Sweep
+from nearkin.jobs import demo, ids
+from nearkin.jobs.compress import trial_rows, won_line
+from nearkin.jobs.demo import MAP as MAP_BY_LABEL
+from nearkin.jobs.demo import METHODS, N_QUERIES, RECALL, SHOWN, K, digits, explore_command
+from nearkin.jobs.evaluate import search_rows
+from nearkin.jobs.inputs import LEFT, MAP, side_names
+from nearkin.jobs.pairs import differences_in_words, held_out_in_words
+from nearkin.jobs.run import EVALUATION, REPORT, RUN, bytes_on_disk, read_record, times
+from nearkin.jobs.sweep import Sweep
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
 from nearkin.plots.style import SERIES, for_page, legend
 from nearkin.report import Page, Section

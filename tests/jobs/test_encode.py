@@ -19,8 +19,8 @@ import nearkin as nk
 from nearkin._storage import changing
 from nearkin.export import BatchEncoder
 from nearkin.index import Index
-from nearkin.pipeline import encode
-from nearkin.pipeline.encode import encode_file, encode_shards
+from nearkin.jobs import encode
+from nearkin.jobs.encode import encode_file, encode_shards
 from tests.cli.conftest import refused
 from tests.processes import FORKSERVER
 from tests.web.browser import wait_until

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.pipeline.methods import CodeSize, find_method
-from nearkin.pipeline.pages import html_command, sweep_page
-from nearkin.pipeline.sweep import (
+from nearkin.jobs.methods import CodeSize, find_method
+from nearkin.jobs.pages import html_command, sweep_page
+from nearkin.jobs.sweep import (
     METHODS,
     Bench,
     Comparison,
@@ -25,6 +24,7 @@ from nearkin.pipeline.sweep import (
     lower_bound,
     sweep,
 )
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.quantization.best import candidates
 from tests.cli.conftest import refused, run, run_json
 from tests.covering import each

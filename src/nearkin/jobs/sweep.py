@@ -25,14 +25,14 @@ from nearkin.index.full_search import FullSearch
 from nearkin.index.index import Index
 from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.searching import normalised
+from nearkin.jobs.compress import TRAIN_ROWS
+from nearkin.jobs.evaluate import Relevance, exact_neighbors
+from nearkin.jobs.methods import CodeSize, choose_metric, find_method, sizes_tried
+from nearkin.jobs.run import Steps
 from nearkin.linalg.norms import Norms
 from nearkin.metrics.neighbours import ExactNeighbours, drawn_order
 from nearkin.metrics.retrieval import NDCG, graded_values
 from nearkin.metrics.trial import Trial, paired_difference
-from nearkin.pipeline.compress import TRAIN_ROWS
-from nearkin.pipeline.evaluate import Relevance, exact_neighbors
-from nearkin.pipeline.methods import CodeSize, choose_metric, find_method, sizes_tried
-from nearkin.pipeline.run import Steps
 from nearkin.quantization.candidates import NAMES, SCALARS, candidate
 from nearkin.quantization.sized import fitted_code
 

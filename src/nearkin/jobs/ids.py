@@ -16,8 +16,8 @@ from nearkin._types import Fields, Record
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import write_table
 from nearkin.index.identifiers import given_ids
-from nearkin.pipeline.inputs import GivenVectors, find_ids, places_of
-from nearkin.pipeline.run import RUN, Steps, write_record
+from nearkin.jobs.inputs import GivenVectors, find_ids, places_of
+from nearkin.jobs.run import RUN, Steps, write_record
 
 KIND = nk.SemanticIds.KIND
 LINES = "ids.jsonl"  # next to the arrays: a line for each item

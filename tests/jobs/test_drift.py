@@ -9,8 +9,8 @@ import pytest
 import nearkin as nk
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
+from nearkin.jobs import change
 from nearkin.metrics import knn_recall
-from nearkin.pipeline import change
 from tests.cli.conftest import run, run_json
 
 OF = np.random.default_rng(0)
