@@ -238,8 +238,8 @@ def test_sampled_bce_draws_rights_with_a_pair_or_without_features(rng: np.random
     assert float(found) == pytest.approx(positive.mean() + 2 * negative.mean(), rel=1e-5)
 
 
-def test_a_rival_of_ones_own_learns_and_continues(tmp_path: Path) -> None:
-    """A loss that nearkin does not know: far above chance, and a resumed fit is the whole one."""
+def test_a_rival_of_ones_own_learns(tmp_path: Path) -> None:
+    """A loss that nearkin does not know: far above chance."""
     planted = nk.data.planted_interactions(100, 60, random_state=0).interactions
     pairs = nk.Interactions.from_pairs(planted.left_ids[planted.rows], planted.right_ids[planted.indices])
     parts = nk.data.split_random(pairs, random_state=0)
@@ -249,10 +249,6 @@ def test_a_rival_of_ones_own_learns_and_continues(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     chance = nk.metrics.ranking_metrics(rng.normal(size=(100, 6)), rng.normal(size=(60, 6)), parts.test, k=20)
     assert whole.score(parts.test, k=20) > 1.5 * chance["ndcg@20"]
-    half = clone(model).set_params(solver__max_iter=2)
-    half.fit(parts.train, validation=parts.valid, checkpoint=tmp_path / "checkpoint")
-    resumed = clone(model).fit(parts.train, validation=parts.valid, checkpoint=tmp_path / "checkpoint")
-    np.testing.assert_array_equal(resumed.right_embeddings_, whole.right_embeddings_)
     whole.save(tmp_path / "saved")
     loaded = nk.TwoTower.load(tmp_path / "saved")
     np.testing.assert_array_equal(loaded.right_embeddings_, whole.right_embeddings_)

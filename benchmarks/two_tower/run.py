@@ -37,7 +37,7 @@ KEYS = ("ndcg@100", "recall@20", "seconds")
 WAYS: dict[str, dict[str, Any] | None] = {
     "popularity": None,
     "implicit als": None,
-    "als": {},
+    "als": {"solver": "als"},
     "als, lambda given": {"solver": "als"},
     "als, tuned": {"solver": "als"},
     "ials++": {"solver": "ials++"},

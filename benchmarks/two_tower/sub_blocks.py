@@ -57,7 +57,7 @@ class SubBlocks(AbstractAllPairs):
         for side, X, numbers, ridge in zip(self.pair.sides, (P, E), (rows, columns), self.pair.ridge, strict=True):
             penalty = 0.5 * (ridge[numbers] * penalised(side, X, numbers).square()).sum()
             value = value + penalty * len(ridge) / len(numbers)
-        value = self.scale * value + self.pair.distortion_weight * distortion
+        value = self.scale * value + distortion
         value.backward()
         for optimizer in self.optimizers:
             optimizer.step()

@@ -137,7 +137,7 @@ WORK_MORE = (
 NOT = {
     "a record, made by nearkin itself": (
         "Parts VectorFile Snapshot Solution Check Source AllPairsPoint Plain "
-        "RowScaled VarianceReduced RecallTooLowError Page Section Indexed"
+        "RowScaled VarianceReduced RecallTooLowError Page Section"
     ),
     "a protocol": "Target Objective Solver FiniteSum",
     "functions of torch or of users as arguments": (

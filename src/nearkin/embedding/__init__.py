@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax as CosineSoftmax
     from nearkin.embedding.two_tower.cosine_softmax import SphereSweeps as SphereSweeps
     from nearkin.embedding.two_tower.estimator import TwoTower as TwoTower
-    from nearkin.embedding.two_tower.fitting import Auto as Auto
-    from nearkin.embedding.two_tower.fitting import Indexed as Indexed
     from nearkin.embedding.two_tower.gradient import LBFGS as LBFGS
     from nearkin.embedding.two_tower.gradient import Adam as Adam
     from nearkin.embedding.two_tower.gradient import GaussNewton as GaussNewton

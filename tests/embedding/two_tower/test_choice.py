@@ -2,7 +2,6 @@
 strength of regularization by held-out pairs."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +14,8 @@ from sklearn.base import clone
 from torch import nn
 
 import nearkin as nk
-from nearkin.embedding import ALS, AllPairs, Auto, CosineSoftmax
-from nearkin.embedding.two_tower import choice, fitting
+from nearkin.embedding import ALS, Adam, AllPairs, CosineSoftmax
+from nearkin.embedding.two_tower import choice
 from nearkin.embedding.two_tower.choice import (
     DEFAULTS,
     _LossChoice,
@@ -161,7 +160,7 @@ def test_every_short_fit_is_recorded_and_reported(watched: Watched) -> None:
         ({"solver": ALS(max_iter=2)}, BLOCKS, "solver 'als' was given"),
         ({"n_components": 1}, BLOCKS, "n_components is 1"),
         ({}, BLOCKS.with_features(right=np.ones((BLOCKS.shape[1], 2), np.float32)), "features"),
-        ({"left": nn.Embedding(200, K), "solver": Auto(max_iter=2)}, BLOCKS, "towers of your own"),
+        ({"left": nn.Embedding(200, K), "solver": Adam(max_iter=2)}, BLOCKS, "towers of your own"),
     ],
 )
 def test_it_is_all_pairs_where_nothing_can_be_chosen(options: dict, pairs: nk.Interactions, reason: str) -> None:
@@ -219,23 +218,6 @@ def test_a_saved_model_keeps_the_choice(fitted: nk.TwoTower, tmp_path: Path) -> 
     model.partial_fit(more)
     assert (model.solver_, model.trials_) == ("sphere", fitted.trials_)
     assert model.left_embeddings_.shape == (201, K)
-
-
-def test_an_interrupted_fit_keeps_its_choice(
-    fitted: nk.TwoTower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(step: int, record: dict) -> None:
-        if "phase" not in record and step == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        nk.TwoTower(K, random_state=0).fit(BLOCKS, checkpoint=tmp_path / "c", callback=stop)
-    refused: Callable = lambda *a, **k: pytest.fail("the choice is in the checkpoint")  # noqa: E731
-    monkeypatch.setattr(fitting, "choose_loss", refused)
-    resumed = nk.TwoTower(K, random_state=0).fit(BLOCKS, checkpoint=tmp_path / "c")
-    np.testing.assert_array_equal(resumed.left_embeddings_, fitted.left_embeddings_)
-    with pytest.raises(ValueError, match="loss was auto, is "):
-        nk.TwoTower(K, loss="cosine-softmax", random_state=0).fit(BLOCKS, checkpoint=tmp_path / "c")
 
 
 def test_its_settings_are_those_of_all_pairs() -> None:

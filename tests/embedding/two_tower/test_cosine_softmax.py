@@ -71,14 +71,6 @@ def test_rows_without_a_pair_stay_zero(matrix: sp.csr_matrix, rng: np.random.Gen
     assert not solver.Q[7].any()
 
 
-def test_a_resumed_solver_goes_on_alike(matrix: sp.csr_matrix, rng: np.random.Generator) -> None:
-    first, second = solver_of(matrix, rng, n_sampled=8), solver_of(matrix, rng, n_sampled=8)
-    first.step()
-    second.load_state({name: value.clone() for name, value in first.state().items()})
-    assert first.step() == second.step()
-    torch.testing.assert_close(first.Q, second.Q, rtol=0, atol=0)
-
-
 def test_the_estimator_learns_saves_and_goes_on(tmp_path: Path) -> None:
     parts = nk.data.split_random(planted(300, 200), random_state=0)
     model = nk.TwoTower(16, loss="cosine-softmax", random_state=0).set_params(loss__temperature=0.2)

@@ -16,11 +16,11 @@ from nearkin._distributed import ALONE, Group
 from nearkin._fields import Extra
 from nearkin._pairs import MatrixLike, number_ids, unordered
 from nearkin._types import ArrayLike
+from nearkin.contracts import TrainableIndex
 from nearkin.embedding.all_pairs.loss import SQUARED, AllPairsLoss, AllPairsPoint
 from nearkin.embedding.all_pairs.products import by_blocks, compiled, gathered
 from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.towers import FeatureBranch, Side, TowerPair, as_tensor
-from nearkin.embedding.two_tower.training import AbstractSolver, Part
+from nearkin.embedding.two_tower.towers import AbstractSolver, FeatureBranch, Side, TowerPair, as_tensor
 from nearkin.records import Interactions
 from nearkin.solvers.newton import armijo
 
@@ -88,7 +88,7 @@ class ALS(AbstractSolver):
 
     tables_only: ClassVar[bool] = True
     through_index: ClassVar[bool] = False
-    tensors: ClassVar[Mapping[str, str]] = {"P": "P", "Q": "Q"}
+    replaced: ClassVar[tuple[str, ...]] = ("P", "Q")
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -140,13 +140,8 @@ class ALS(AbstractSolver):
     def embeddings(self) -> tuple[Tensor, Tensor]:
         return self.P, self.Q
 
-    def parts(self) -> dict[str, Part]:
-        parts: dict[str, Part] = {}
-        for side, branch in zip(("left", "right"), self.branches, strict=True):
-            if branch is not None:
-                parts |= {f"{side}.branch": branch.branch, f"{side}.optimizer": branch.optimizer}
-                parts[f"{side}.generator"] = branch.generator
-        return parts
+    def modules(self) -> list[nn.Module | TrainableIndex]:
+        return [branch.branch for branch in self.branches if branch is not None]
 
     def _improve(self, side: int) -> AllPairsPoint:
         """Improve the rows of a side for fixed others, which are rotated with them; returns the point before."""

@@ -1,6 +1,6 @@
 """Softmax over all items on cosines: the loss of a table of pairs, its sweeps on embeddings of norm 1, and new rows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self, cast
 
@@ -20,8 +20,7 @@ from nearkin.embedding.all_pairs.products import PairProducts, by_blocks, compil
 from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.als import History, Known, matrix_of
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, popularity_costs
-from nearkin.embedding.two_tower.towers import TowerPair
-from nearkin.embedding.two_tower.training import AbstractSolver, Part
+from nearkin.embedding.two_tower.towers import AbstractSolver, TowerPair
 from nearkin.records import Interactions
 
 BLOCK = 256  # rows whose scores with the other side are held at a time: the first sweeps' stay in the cache
@@ -379,10 +378,7 @@ class SphereSweeps(AbstractSolver):
     name: ClassVar[str] = "sphere"
     tables_only: ClassVar[bool] = True
     through_index: ClassVar[bool] = False
-    tensors: ClassVar[Mapping[str, str]] = {
-        "P": "P", "Q": "Q", "left.move": "left_move", "right.move": "right_move", "done": "done",
-        "left.sum": "left_sum", "right.sum": "right_sum",
-    }  # fmt: skip
+    replaced: ClassVar[tuple[str, ...]] = ("P", "Q", "done", "left_sum", "right_sum")
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         softmax, start = cast(CosineSoftmax, loss).softmax_loss(pair.objective), pair.tables()
@@ -395,7 +391,7 @@ class SphereSweeps(AbstractSolver):
         `embeddings`, that column is 0 here: products of 63 numbers take 1.7 times as long as those of 64."""
         self.loss: SoftmaxLoss = loss
         self.generator: torch.Generator = generator
-        self.done: Tensor = torch.tensor(0)
+        self.done: int = 0
         weights = loss.left_weights, loss.right_weights
         self.shares: tuple[Tensor, ...] = tuple(torch.where(w > 0, 1 / w, 0).to(P)[:, None] for w in weights)
         self.P, self.Q = (torch.where(s > 0, X, 0) for X, s in zip((P, Q), self.shares, strict=True))
@@ -417,7 +413,7 @@ class SphereSweeps(AbstractSolver):
         lefts = self._sample(self.loss.lefts, self.loss.left_weights, n)
         slope = self.loss.right(self.P, self.Q, left.log_masses, lefts)
         self.Q = self._moved(self.Q, slope, 1, self.right_move, rate)
-        self.done = self.done + 1
+        self.done += 1
         if self._averaging():
             self.left_sum, self.right_sum = self.left_sum + self.P, self.right_sum + self.Q
         return left.value / float(self.loss.left_weights.sum())
@@ -437,15 +433,12 @@ class SphereSweeps(AbstractSolver):
         return torch.cat([P[:, :-1], torch.ones_like(P[:, :1])], 1), torch.cat([Q[:, :-1], bias], 1)
 
     def _averaging(self) -> bool:
-        return int(self.done) > 0.75 * (self.max_iter or 1)
-
-    def parts(self) -> dict[str, Part]:
-        return {"generator": self.generator}
+        return self.done > 0.75 * (self.max_iter or 1)
 
     def _rate(self) -> float:
         """1 in the first half of the sweeps, then falling linearly to `last_rate`."""
         # the first half of the sweeps has the rate 1, the last one .2
-        late, last = max(0.0, (int(self.done) + 1) / (self.max_iter or 1) - 0.5) / 0.5, 0.2
+        late, last = max(0.0, (self.done + 1) / (self.max_iter or 1) - 0.5) / 0.5, 0.2
         return max(last, 1 - (1 - last) * late)
 
     def _moved(self, X: Tensor, slope: Tensor, side: int, move: Tensor, rate: float) -> Tensor:

@@ -30,7 +30,6 @@ from nearkin.embedding.two_tower.fitting import (
     LOSSES,
     SOLVERS,
     Fitted,
-    Indexed,
     Loss,
     as_object,
     check_pairs,
@@ -65,7 +64,7 @@ class TwoTower(BaseEstimator):
         `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`
     solver : "auto" | "als" | "ials++" | "adam" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
         "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`, `Adam(learning_rate=...)`,
-        `LBFGS`, `GaussNewton`, `Joint`, `SphereSweeps`, `Auto(max_iter=...)`. "auto" is ALS, with the
+        `LBFGS`, `GaussNewton`, `Joint`, `SphereSweeps`. "auto" is ALS, with the
         branches fitted in each sweep, for the default towers, full-batch Adam for your own modules and with `index`,
         "sphere" for "cosine-softmax", and "joint" for id tables with an `IndexingLayer` or `SemanticIds`, whose
         `right_embeddings_` are then the quantized embeddings
@@ -74,8 +73,8 @@ class TwoTower(BaseEstimator):
         none; None for an id embedding plus, if the side has features, a zero-initialised MLP of them, whose widths
         `nk.embedding.Tower(hidden=...)` sets
     index : `nearkin.contracts.TrainableIndex` that the right side is trained through, such as
-        `nk.quantization.IndexingLayer`; `nk.embedding.Indexed(module, distortion_weight=...)` weighs its distortion; or
-        `nk.SemanticIds(...)`, which `index_.ids` then holds fitted: row i is the id of `right_ids_[i]`
+        `nk.quantization.IndexingLayer`; or `nk.SemanticIds(...)`, which `index_.ids` then holds fitted: row i is the id
+        of `right_ids_[i]`
     validation_fraction : share of the pairs that `fit` holds out for choices if it gets no validation, at random; with
         timestamps also the latest pairs of users that have earlier ones, if they are 200 users
     random_state : seed
@@ -119,15 +118,17 @@ class TwoTower(BaseEstimator):
     regularization: float | str = "auto"
     left: nn.Module | Tower | None = None
     right: nn.Module | Tower | None = None
-    index: TrainableIndex | IndexMaker | Indexed | None = None
+    index: TrainableIndex | IndexMaker | None = None
     validation_fraction: float = 0.1
     random_state: Seed = None
 
     def set_params(self, **params: Any) -> "TwoTower":
         """scikit-learn's; `loss__omega` or `solver__max_iter` also work on a loss or solver given as a string."""
-        for name, known in (("loss", LOSSES), ("solver", SOLVERS)):
+        for name in ("loss", "solver"):
             if any(key.startswith(f"{name}__") for key in params):
-                params = {name: as_object(params.get(name, getattr(self, name)), name, known)} | params
+                params = {name: as_object(params.get(name, getattr(self, name)), name)} | params
+        if "solver" in params and params["solver"] is None:
+            raise ValueError("solver is 'auto', which has no settings; name one, such as solver='als'")
         return super().set_params(**params)
 
     # ---- fitting ---------------------------------------------------------------------------------------------------
@@ -139,22 +140,18 @@ class TwoTower(BaseEstimator):
         *,
         validation: Interactions | None = None,
         callback: Callback | None = None,
-        checkpoint: StrPath | None = None,
     ) -> "TwoTower":
         """Train both towers from the observed pairs.
 
         `validation` holds pairs of the same ids; training then watches their NDCG@100 and keeps the best step.
         Without it, a share of the pairs is held out if a choice is needed, and ALS is fitted on all pairs afterwards.
         `callback(step, record)` is called after every step, and before that after every short fit of loss "auto"
-        ("phase": "loss") and every tried strength of regularization ("phase": "regularization"). `checkpoint` is a
-        folder from which an interrupted fit continues; ValueError if it began with other data or settings (max_iter,
-        max_seconds and patience may differ).
+        ("phase": "loss") and every tried strength of regularization ("phase": "regularization").
         """
         settings = check_settings(self, interactions, validation)
         if validation is not None:
             validation = matched(validation, interactions.left_ids, interactions.right_ids)
-        options = {"callback": callback, "checkpoint": checkpoint, "group": current()}
-        return self._keep(fit_towers(settings, interactions, validation, **options))
+        return self._keep(fit_towers(settings, interactions, validation, callback=callback, group=current()))
 
     def partial_fit(
         self,
@@ -436,7 +433,7 @@ def name_ids(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
 LOSS_ARRAYS = "loss.safetensors"
 Module = TypeVar("Module", nn.Module, TrainableIndex)
 PLAIN = (int, float, str, bool, type(None))  # types of parameters that JSON holds
-SETTINGS = (*(type(make()) for make in (*LOSSES.values(), *SOLVERS.values())), Tower, Indexed)
+SETTINGS = (*(type(make()) for make in (*LOSSES.values(), *SOLVERS.values())), Tower)
 _KINDS = {kind.__name__: kind for kind in SETTINGS}
 
 
@@ -451,7 +448,7 @@ def _read(
     model.solver_, model.regularization_, model.omega_ = fitted["solver"], fitted["regularization"], fitted["omega"]
     model.history_, model.index_ = config["history"], None
     model.trials_ = config["trials"]
-    model.loss_ = loss_of(model.trials_) if model.trials_ else as_object(model.loss, "loss", LOSSES)
+    model.loss_ = loss_of(model.trials_) if model.trials_ else as_object(model.loss, "loss")
     model.exact_embeddings_ = model.left_embeddings_, model.right_embeddings_
     arrays = read_arrays(folder / LOSS_ARRAYS) if (folder / LOSS_ARRAYS).is_file() else {}
     if "prior_left" in arrays and isinstance(model.loss, AllPairs):
@@ -492,11 +489,8 @@ def _read_parameters(written: Record, given: Record) -> Record:
     for name, value in parameters.items():
         if isinstance(value, dict):
             own: Record = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
-            if value["class"] == "Indexed":
-                parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
-            else:
-                kind = _KINDS.get(value["class"])  # of your own: a solver is "auto" again, a loss solves no new rows
-                parameters[name] = (InBatchSoftmax() if name == "loss" else "auto") if kind is None else kind(**own)
+            kind = _KINDS.get(value["class"])  # of your own: a solver is "auto" again, a loss solves no new rows
+            parameters[name] = (InBatchSoftmax() if name == "loss" else "auto") if kind is None else kind(**own)
     missing = {name for name, module in given.items() if module is not None and parameters.get(name) is None}
     return parameters | {name: given[name] for name in missing}
 

@@ -1,21 +1,19 @@
 """One fit of two towers: check `TwoTower`'s parameters, hold out pairs, choose, train; and continue a fit."""
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from sklearn.base import BaseEstimator
-from torch import nn
+from torch import Tensor, nn
 
 from nearkin._check import check_choice, check_integer, check_real, draw_seed
 from nearkin._distributed import ALONE, Group
-from nearkin._fields import StrPath
 from nearkin._pairs import Features
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, IndexMaker, JointIndex, PhasedIndex, TrainableIndex
@@ -39,52 +37,15 @@ from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GaussNewton
 from nearkin.embedding.two_tower.in_batch_softmax import AbstractSampledLoss, InBatchSoftmax
 from nearkin.embedding.two_tower.joint import Joint
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
-from nearkin.embedding.two_tower.towers import HIDDEN, ResidualTower, Side, Tower, TowerPair
-from nearkin.embedding.two_tower.training import AbstractSolver, Checkpoint, described, train
+from nearkin.embedding.two_tower.towers import HIDDEN, AbstractSolver, ResidualTower, Side, Tower, TowerPair
 from nearkin.records import Interactions
 from nearkin.statistics import shared_generator
 
-Made = TypeVar("Made")
-_INDEX = ("__call__", "parameters", "state_dict", "load_state_dict", "train", "eval", "training")
 _PHASED = ("phase", "rotation_parameters", "rotation_optimizer")
-_JOINT = ("start", "descend", "can_descend")
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class Auto(BaseEstimator):
-    """`TwoTower(solver=Auto(max_iter=...))`: the solver of "auto" with other limits.
-
-    That is ALS for the default towers, `Joint` for id tables with an `IndexingLayer`, and otherwise Adam. max_iter:
-    steps at most, None for the solver's own number; max_seconds, patience: as in `ALS`.
-    """
-
-    max_iter: int | None = None
-    max_seconds: float | None = None
-    patience: int = 10
-
-    name: ClassVar[str] = "auto"
-
-
-@dataclass(eq=False, repr=False)
-class Indexed(BaseEstimator):
-    """`TwoTower(index=Indexed(module, distortion_weight=...))`: the index through which the right side is trained.
-
-    module: a `nearkin.contracts.TrainableIndex`, such as `nk.quantization.IndexingLayer`, or `nk.SemanticIds`;
-    distortion_weight: weight of its distortion, in units of the mean loss of an observed pair.
-    """
-
-    module: TrainableIndex | IndexMaker
-    distortion_weight: float = 1.0
-
-
 Loss: TypeAlias = AllPairs | CosineSoftmax | AbstractSampledLoss
 
-LOSSES: dict[str, Callable[[], Loss]] = {  # "auto" is all pairs where nothing is chosen
-    "auto": AllPairs,
-    **{kind.name: kind for kind in (AllPairs, CosineSoftmax, InBatchSoftmax)},
-}
-SOLVERS: dict[str, Callable[[], AbstractSolver | Auto]] = {
-    "auto": Auto,
+LOSSES: dict[str, Callable[[], Loss]] = {kind.name: kind for kind in (AllPairs, CosineSoftmax, InBatchSoftmax)}
+SOLVERS: dict[str, Callable[[], AbstractSolver]] = {
     "als": ALS,
     "ials++": partial(ALS, block_size=16),
     "adam": Adam,
@@ -104,11 +65,10 @@ class Settings:
     loss: Loss
     auto_loss: bool  # `loss` is all pairs until one is chosen
     only_all_pairs: str | None  # why "auto" cannot choose another loss
-    given: AbstractSolver | Auto
     solver: AbstractSolver  # a copy, which the fit changes
     regularization: float | str  # a number, or "auto"
     towers: tuple[nn.Module | Tower, nn.Module | Tower]
-    index: Indexed | None
+    index: TrainableIndex | None
     validation_fraction: float
     random_state: Seed
 
@@ -121,11 +81,11 @@ class Settings:
         )
 
     def with_loss(self, loss: Loss) -> "Settings":
-        """The settings with the loss that "auto" chose, on id tables."""
+        """The settings with the loss that "auto" chose, on id tables; its solver is then "auto", or joint."""
         if isinstance(loss, AllPairs):
             return replace(self, loss=loss)
-        solver = _solver_for(loss, self.given, False, self.index)
-        return replace(self, loss=loss, solver=solver, regularization=0.0)
+        given = self.solver if isinstance(self.solver, Joint) else None
+        return replace(self, loss=loss, solver=_solver_for(loss, given, False, self.index), regularization=0.0)
 
 
 def check_settings(model: Any, interactions: Interactions, validation: Interactions | None = None) -> Settings:
@@ -135,13 +95,13 @@ def check_settings(model: Any, interactions: Interactions, validation: Interacti
     check_real(model.validation_fraction, "validation_fraction", above=0, high=0.5)
     if regularization != "auto":
         check_real(regularization, "regularization", low=0)
-    loss = as_object(model.loss, "loss", LOSSES)
-    through = None if model.index is None else _checked_index(model.index, interactions.shape[1])
+    auto = isinstance(model.loss, str) and model.loss == "auto"  # all pairs until one is chosen
+    loss, given = as_object(model.loss, "loss"), as_object(model.solver, "solver")
+    index = None if model.index is None else _checked_index(model.index, interactions.shape[1])
     featured = interactions.left_features is not None or interactions.right_features is not None
     towers = _checked_tower(model.left, "left", featured), _checked_tower(model.right, "right", featured)
-    given = as_object(model.solver, "solver", SOLVERS)
     custom = any(isinstance(tower, nn.Module) for tower in towers)
-    chosen = _solver_for(loss, given, custom or (featured and through is not None), through)
+    solver = _solver_for(loss, given, custom or (featured and index is not None), index)
     if isinstance(loss, CosineSoftmax):
         if regularization not in ("auto", 0):
             raise ValueError(
@@ -151,20 +111,18 @@ def check_settings(model: Any, interactions: Interactions, validation: Interacti
         if featured:
             raise ValueError("interactions has features, which loss='cosine-softmax' does not use; fit without them")
         regularization = 0.0
-    joint = isinstance(chosen, Joint)
+    joint = isinstance(solver, Joint)
     reasons = {
         "features, and towers of your own, are trained by this loss only": custom or featured,
         "a strength of regularization was given, which this loss alone has": regularization != "auto",
         "n_components is 1, and embeddings of norm 1 need two": k < 2,
-        f"solver {given.name!r} was given, which trains this loss only": not isinstance(given, Auto) and not joint,
-        "this index is trained by this loss only": through is not None and not joint,
+        f"solver {solver.name!r} was given, which trains this loss only": given is not None and not joint,
+        "this index is trained by this loss only": index is not None and not joint,
     }
     only = next((reason for reason, holds in reasons.items() if holds), None)
-    auto = isinstance(model.loss, str) and model.loss == "auto"
     return Settings(
-        k, loss, auto, only, given, chosen, regularization, towers, through, model.validation_fraction,
-        model.random_state,
-    )  # fmt: skip
+        k, loss, auto, only, solver, regularization, towers, index, model.validation_fraction, model.random_state
+    )
 
 
 def check_pairs(interactions: object, validation: object = None) -> None:
@@ -185,35 +143,33 @@ def matched(pairs: Interactions, left_ids: np.ndarray, right_ids: np.ndarray) ->
     return Interactions.from_pairs(left, right, pairs.weights, left_ids=left_ids, right_ids=right_ids)
 
 
-def as_object(given: object, name: str, known: Mapping[str, Callable[[], Made]]) -> Made:
-    """The object of that name, or `given` if it is one or your own; ValueError or TypeError otherwise."""
+def as_object(given: object, name: str) -> Any:
+    """The loss or solver, by `name`, that a string means, or `given` if it is one, also one of your own. "auto" is the
+    loss of all pairs where nothing is chosen, and no solver."""
+    named, kinds = (LOSSES, Loss) if name == "loss" else (SOLVERS, AbstractSolver)
+    if isinstance(given, str) and check_choice(given, name, ("auto", *named)) == "auto":
+        return AllPairs() if name == "loss" else None
     if isinstance(given, str):
-        return known[check_choice(given, name, known)]()
-    kinds = tuple(maker.func if isinstance(maker, partial) else maker for maker in known.values())
-    if not isinstance(given, (*kinds, AbstractSolver if known is SOLVERS else AbstractSampledLoss)):  # pyright: ignore[reportArgumentType]
-        names = sorted({kind.__name__ for kind in kinds})  # pyright: ignore[reportAttributeAccessIssue]
+        return named[given]()
+    if not isinstance(given, kinds):
         raise TypeError(
-            f"{name} is of type {type(given).__name__}; it must be one of {', '.join(map(repr, known))}, or one of the "
-            f"objects {', '.join(names)} of nearkin.embedding"
+            f"{name} is of type {type(given).__name__}; it must be one of 'auto', {', '.join(map(repr, named))}, or an "
+            "object of nearkin.embedding, such as AllPairs() or ALS()"
         )
-    return given  # pyright: ignore[reportReturnType]
+    return given
 
 
 def _solver_for(
-    loss: Loss, solver: AbstractSolver | Auto, beyond_tables: bool, index: Indexed | None
+    loss: Loss, given: AbstractSolver | None, beyond_tables: bool, index: TrainableIndex | None
 ) -> AbstractSolver:
-    """A checked copy of `solver` or of what "auto" means; ValueError for towers `beyond_tables` that it cannot fit."""
-    name, module = solver.name, None if index is None else index.module
-    on_cosines = isinstance(loss, CosineSoftmax)
-    if isinstance(solver, Auto):
-        kind: type[AbstractSolver] = Adam
-        if on_cosines:
-            kind = SphereSweeps if module is None else Joint
-        elif isinstance(loss, AllPairs) and not beyond_tables:
-            joint = isinstance(module, JointIndex) and module.can_descend()
-            kind = ALS if module is None else Joint if joint else Adam
-        limits = {"max_seconds": solver.max_seconds, "patience": solver.patience}
-        solver = kind(**limits) if solver.max_iter is None else kind(max_iter=solver.max_iter, **limits)
+    """A checked copy of the solver, None for "auto"; ValueError for towers `beyond_tables` that it cannot fit."""
+    on_cosines, can_join = isinstance(loss, CosineSoftmax), isinstance(index, JointIndex) and index.can_descend()
+    solver = Adam() if given is None else type(given)(**given.get_params())
+    name = "auto" if given is None else given.name
+    if given is None and on_cosines:
+        solver = SphereSweeps() if index is None else Joint()
+    elif given is None and isinstance(loss, AllPairs) and not beyond_tables:
+        solver = ALS() if index is None else Joint() if can_join else Adam()
     if on_cosines and beyond_tables:
         raise ValueError(
             "loss is 'cosine-softmax', which trains one vector for each id; leave out features, and towers of your "
@@ -226,49 +182,39 @@ def _solver_for(
         )
     if not isinstance(loss, AllPairs | CosineSoftmax) and not isinstance(solver, Adam):
         raise ValueError(f"solver is {name!r}; loss={loss.name!r} is trained by solver='adam' or 'auto'")
-    if isinstance(solver, Joint) and not (isinstance(module, JointIndex) and module.can_descend()):
+    if isinstance(solver, Joint) and not can_join:
         raise ValueError(
-            f"solver is 'joint' and index of type {type(module).__name__}; it needs nk.quantization.IndexingLayer(...) "
-            f"without inverted lists, or a module with {_lacking(module, _JOINT) or 'can_descend() that is True'}; "
-            + ("else use loss='all-pairs'" if on_cosines else "else use solver='adam'")
+            f"solver is 'joint' and index of type {type(index).__name__}; it needs nk.quantization.IndexingLayer(...) "
+            "without inverted lists, or a nearkin.contracts.JointIndex; else use loss='all-pairs' and solver='adam'"
         )
-    if isinstance(solver, Adam) and isinstance(module, JointIndex) and not list(module.parameters()):
+    if isinstance(solver, Adam) and isinstance(index, JointIndex) and not list(index.parameters()):
         raise ValueError(
             f"index is trained by solver='joint' only, and solver {name!r} with loss={loss.name!r} is not that; take "
             "loss='auto' and solver='auto', and leave out features and towers of your own"
         )
-    if module is not None and not solver.through_index:
+    if index is not None and not solver.through_index:
         raise ValueError(f"solver is {name!r}, which cannot train through an index; use solver='auto'")
     if solver.tables_only and beyond_tables:
         raise ValueError(f"solver is {name!r}, which cannot train modules of your own; use solver='auto'")
-    solver = type(solver)(**solver.get_params())
     solver.check(isinstance(loss, AllPairs | CosineSoftmax))
     return solver
 
 
-def _checked_index(index: object, n_rights: int) -> Indexed:
-    """The index as an `Indexed`; TypeError that names the methods that the module lacks."""
-    wrapped = index if isinstance(index, Indexed) else Indexed(index)  # pyright: ignore[reportArgumentType]
-    check_real(wrapped.distortion_weight, "distortion_weight", low=0)
-    module, kind = wrapped.module, type(wrapped.module).__name__
-    if isinstance(module, IndexMaker):
-        return Indexed(module.trainable(n_rights), wrapped.distortion_weight)
-    if not isinstance(module, TrainableIndex):
+def _checked_index(index: object, n_rights: int) -> TrainableIndex:
+    """The index to train; TypeError for what is none."""
+    if isinstance(index, IndexMaker):
+        return index.trainable(n_rights)
+    if not isinstance(index, TrainableIndex):
         raise TypeError(
-            f"index is of type {kind}, which lacks {_lacking(module, _INDEX)}; it must be a torch.nn.Module with "
-            "forward(Q) -> (quantized Q, distortion), such as nk.quantization.IndexingLayer"
+            f"index is of type {type(index).__name__}; it must be a torch.nn.Module with forward(Q) -> (quantized Q, "
+            "distortion), such as nk.quantization.IndexingLayer, or nk.SemanticIds"
         )
-    if not isinstance(module, PhasedIndex) and set(_PHASED) & set(dir(module)):
+    if not isinstance(index, PhasedIndex) and set(_PHASED) & set(dir(index)):
         raise TypeError(
-            f"index is of type {kind}, which has some of {', '.join(_PHASED)} but lacks {_lacking(module, _PHASED)}; "
-            "give it all of them or none, see nearkin.contracts.PhasedIndex"
+            f"index is of type {type(index).__name__}, which has some of {', '.join(_PHASED)}; give it all of them or "
+            "none, see nearkin.contracts.PhasedIndex"
         )
-    return wrapped
-
-
-def _lacking(thing: object, names: tuple[str, ...]) -> str:
-    present = set(dir(thing))
-    return ", ".join(name for name in names if name not in present)
+    return index
 
 
 def _checked_tower(tower: object, side: str, featured: bool) -> nn.Module | Tower:
@@ -289,8 +235,6 @@ def _checked_tower(tower: object, side: str, featured: bool) -> nn.Module | Towe
 
 
 # ---- fitting ----
-
-UNWATCHED = ("max_iter", "max_seconds", "patience")  # may differ when an interrupted fit continues
 
 
 @dataclass(frozen=True)
@@ -321,26 +265,20 @@ def fit_towers(
     validation: Interactions | None = None,
     *,
     callback: Callback | None = None,
-    checkpoint: StrPath | None = None,
     group: Group = ALONE,
 ) -> Fitted:
     """Hold out pairs and choose if necessary, then train; arguments as in `TwoTower.fit`."""
-    saved, seed, trials = None, settings.random_state, list[Record]()
-    if checkpoint is not None:
-        saved = Checkpoint.of(Path(checkpoint), made_from(settings, interactions, validation))
-        seed, trials = saved.seed(seed, group), saved.chosen
+    trials = list[Record]()
     if settings.auto_loss:
         if settings.only_all_pairs is not None:
             trials = all_pairs_alone(settings.only_all_pairs)
-        elif not trials:
+        else:
             trials = choose_loss(
-                settings.n_components, interactions, validation, shared_generator(seed, group),
+                settings.n_components, interactions, validation, shared_generator(settings.random_state, group),
                 fraction=settings.validation_fraction, callback=callback, group=group,
             )  # fmt: skip
-        if saved is not None:
-            saved.chosen = trials
         settings, interactions = settings.with_loss(loss_of(trials)), recent(interactions, recency_of(trials))
-    rng, solver = shared_generator(seed, group), settings.solver
+    rng, solver = shared_generator(settings.random_state, group), settings.solver
     generator = torch.Generator().manual_seed(draw_seed(rng))
 
     pairs, ranking = interactions, None
@@ -359,9 +297,8 @@ def fit_towers(
     pair = make_pair(settings, objective, strength, start, generator, group)
     del start  # its copy is in the towers
     solver.begin(pair, settings.loss)
-    history = train(
-        solver, evaluate=None if ranking is None else ranking.metric, callback=callback, checkpoint=saved, group=group
-    )
+    evaluate = None if ranking is None else ranking.metric
+    history = train(solver, evaluate=evaluate, callback=callback, group=group)
     return Fitted(solver, pair, history, settings.loss, trials, interactions)
 
 
@@ -393,7 +330,7 @@ def make_pair(
 ) -> TowerPair:
     """The towers, with copies of the user's modules, all on one device; id tables begin at `start`."""
     pairs, k, sides = objective.interactions, settings.n_components, []
-    index = None if settings.index is None else deepcopy(settings.index.module)
+    index = deepcopy(settings.index)
     device = _device_of(*settings.towers, index)
     features = pairs.left_features, pairs.right_features
     for given, size, own, table in zip(settings.towers, pairs.shape, features, start, strict=True):
@@ -402,11 +339,8 @@ def make_pair(
             tower.table.data.copy_(table)
         sides.append(Side(tower.to(device), size, own, group))
     left, right = sides
-    pair = TowerPair(left, right, objective, strength, generator)
-    if settings.index is not None:
-        pair.index = index.to(device) if isinstance(index, nn.Module) else index
-        pair.distortion_weight = settings.index.distortion_weight
-    return pair
+    index = index.to(device) if isinstance(index, nn.Module) else index
+    return TowerPair(left, right, objective, strength, generator, index)
 
 
 def _device_of(*parts: object) -> torch.device:
@@ -421,23 +355,46 @@ def _device_of(*parts: object) -> torch.device:
     return found.pop() if found else torch.device("cpu")
 
 
-def made_from(settings: Settings, interactions: Interactions, validation: Interactions | None) -> Record:
-    """Everything that determines the result of a fit, by name, except its length."""
-    named: Record = {
-        "interactions": interactions, "validation": validation, "n_components": settings.n_components,
-        "regularization": settings.regularization, "validation_fraction": settings.validation_fraction,
-        "random_state": settings.random_state, "left": settings.towers[0], "right": settings.towers[1],
-        "index": settings.index,
-    }  # fmt: skip
-    chosen = settings.auto_loss and settings.only_all_pairs is None  # pairs and seed decide loss and solver
-    named |= (
-        {"loss": "auto", "solver": settings.given} if chosen else {"loss": settings.loss, "solver": settings.solver}
-    )
-    for name, given in list(named.items()):
-        if isinstance(given, BaseEstimator):
-            own = {f"{name}.{part}": v for part, v in given.get_params(deep=False).items() if part not in UNWATCHED}
-            named |= {name: type(given).__name__} | own
-    return {name: described(value) for name, value in named.items()}
+def train(
+    solver: AbstractSolver,
+    *,
+    evaluate: Callable[[Tensor, Tensor], float] | None = None,
+    callback: Callback | None = None,
+    group: Group = ALONE,
+    max_iter: int | None = None,
+) -> list[Record]:
+    """Run `solver` and leave it at its best evaluated step; return one record a step.
+
+    A record has `step` (from 1), `total`, `seconds` (without evaluation), `objective` and, with `evaluate`, `metric`,
+    of which larger is better. `max_iter` replaces the solver's.
+    """
+    total, patience = max_iter or solver.max_iter or 1, solver.patience
+    history, best, best_step, result = list[Record](), -np.inf, 0, None
+    while len(history) < total:
+        if patience is not None and result is not None and len(history) - best_step >= patience:
+            break
+        if solver.max_seconds is not None and history and history[-1]["seconds"] >= solver.max_seconds:
+            break
+        number, start = len(history) + 1, time.perf_counter()
+        objective = solver.step()
+        took = group.exchange(time.perf_counter() - start)[0]  # one clock for all processes, as it decides when to stop
+        seconds = (history[-1]["seconds"] if history else 0.0) + took
+        if not np.isfinite(objective):
+            raise ValueError(
+                f"the objective became {objective} at step {number}; lower learning_rate or raise regularization"
+            )
+        record = {"step": number, "total": total, "seconds": seconds, "objective": objective} | solver.notes()
+        if evaluate is not None:
+            record["metric"] = evaluate(*solver.ranked())
+            if solver.ready() and (result is None or record["metric"] > best):
+                result = None  # frees the old copy before the next one is made
+                best, best_step, result = record["metric"], number, solver.result()
+        history.append(record)
+        if callback is not None:
+            callback(number, record)
+    if result is not None:
+        solver.restore(result)
+    return history
 
 
 # ---- continuing a fit with more pairs -------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Solvers of the all-pairs loss through any towers: Adam, L-BFGS, Gauss-Newton."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -12,8 +11,7 @@ from torch.nn.utils import parameters_to_vector
 from nearkin.contracts import PhasedIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint
 from nearkin.embedding.two_tower.in_batch_softmax import AbstractSampledLoss, MiniBatches
-from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair, zero_grad
-from nearkin.embedding.two_tower.training import AbstractTowerSolver
+from nearkin.embedding.two_tower.towers import AbstractTowerSolver, ResidualTower, Side, TowerPair, zero_grad
 from nearkin.solvers.newton import Linear, newton_step
 
 
@@ -80,7 +78,6 @@ class Adam(AbstractAllPairs):
             size, rate = self.batch_size or DEFAULTS.batch, self.learning_rate or DEFAULTS.batch_rate
             of_batch = loss.batch_loss(pair.objective)
             self._batches = MiniBatches(pair, of_batch, batch_size=size, learning_rate=rate)
-            self.optimizers = self._batches.optimizers
         else:
             self.optimizers: list[torch.optim.Optimizer] = pair.optimizers(self.learning_rate or 1e-3)  # PyTorch's own
         return self
@@ -99,7 +96,7 @@ class LBFGS(AbstractAllPairs):
     """`TwoTower(solver=LBFGS(...))`: five inner iterations a step, strong Wolfe search, on the exact gradient.
 
     start: where id tables begin, "als", "random" or "auto" (ALS on the default towers). max_iter, max_seconds,
-    patience: as in `ALS`. A resumed fit starts without curvature pairs.
+    patience: as in `ALS`.
     """
 
     max_iter: int | None = 40
@@ -146,7 +143,6 @@ class GaussNewton(AbstractAllPairs):
     start: str = "auto"
 
     through_index: ClassVar[bool] = False
-    tensors: ClassVar[Mapping[str, str]] = {"damping": "dampings"}
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -64,7 +64,7 @@ class MiniBatches:
         P, E = pair.left.embed_rows(rows), pair.right.embed_rows(columns)
         Q, distortion = pair.quantized(E, noted=True)
         loss = self.batch_loss(PairBatch(rows, columns, places, P, Q, pair))
-        loss = loss + pair.distortion_weight * distortion
+        loss = loss + distortion
         for side, X, numbers, share in zip(pair.sides, (P, E), (rows, columns), self.shares, strict=True):
             loss = loss + 0.5 * (share[numbers, None] * penalised(side, X, numbers).square()).sum() / len(places)
         loss.backward()

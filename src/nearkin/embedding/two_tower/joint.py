@@ -10,7 +10,6 @@ T, minimises
 an all-pairs loss whose labels and whose prior are the teacher's scores (ESL, eq. 5), at the cost of m + n. Every block
 is exact least squares or a descent in codes, without a step size; docs/end_to_end.md has the gain of each block."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self, cast
 
@@ -18,17 +17,16 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator
-from torch import Tensor
+from torch import Tensor, nn
 
 from nearkin._distributed import ALONE, Group
 from nearkin._guard import cached_property
 from nearkin._types import Record
-from nearkin.contracts import JointIndex
+from nearkin.contracts import JointIndex, TrainableIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.two_tower.als import ALS, descend_left
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
-from nearkin.embedding.two_tower.towers import TowerPair
-from nearkin.embedding.two_tower.training import AbstractSolver, Part
+from nearkin.embedding.two_tower.towers import AbstractSolver, TowerPair
 from nearkin.metrics.ranking import recommend
 from nearkin.records import Interactions, RowForms
 
@@ -64,7 +62,7 @@ class Joint(AbstractSolver):
 
     name: ClassVar[str] = "joint"
     tables_only: ClassVar[bool] = True
-    tensors: ClassVar[Mapping[str, str]] = {"left": "left", "right": "right", "done": "done"}
+    replaced: ClassVar[tuple[str, ...]] = ("left", "right")
 
     def check(self, all_pairs: bool) -> None:
         first = DEFAULTS.sweeps + 1
@@ -96,7 +94,7 @@ class Joint(AbstractSolver):
         self.group: Group = group
         self.sweeps: int = 1
         self.importance: np.ndarray = 1.0 + np.bincount(seen.indices, weights, minlength=seen.shape[1])
-        self.done: Tensor = torch.tensor(0)
+        self.done: int = 0
         self.distortion: float = 0.0
         self.left: Tensor
         self.right: Tensor
@@ -105,7 +103,7 @@ class Joint(AbstractSolver):
 
     def step(self) -> float:
         """One sweep of the teacher, or one round; returns the loss, of a round the student's."""
-        self.done = self.done + 1
+        self.done += 1
         if self.done <= DEFAULTS.sweeps:
             values = [self.teacher.step() for _ in range(self.sweeps)]
             self.left, self.right = self.teacher.embeddings()
@@ -124,7 +122,7 @@ class Joint(AbstractSolver):
         return self.teacher.embeddings()
 
     def ready(self) -> bool:
-        return bool(self.done > DEFAULTS.sweeps)
+        return self.done > DEFAULTS.sweeps
 
     def notes(self) -> Record:
         return {"phase": "index" if self.ready() else "teacher", "distortion": self.distortion}
@@ -132,12 +130,8 @@ class Joint(AbstractSolver):
     def embeddings(self) -> tuple[Tensor, Tensor]:
         return self.left, self.right
 
-    def parts(self) -> dict[str, Part]:
-        return {"teacher": self.teacher, "index": self.index}
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        super().load_state(state)
-        vars(self).pop("student", None)  # it belongs to the teacher before
+    def modules(self) -> list[nn.Module | TrainableIndex]:
+        return [self.index]
 
     @cached_property
     def student(self) -> AllPairsLoss:

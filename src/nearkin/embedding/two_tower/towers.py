@@ -1,11 +1,13 @@
-"""Towers: modules that map the rows of one side to embeddings, passes with bounded memory, and the pair of both
-sides."""
+"""Towers: modules that map the rows of one side to embeddings, passes with bounded memory, the pair of both sides, and
+the contract of the solvers that train them."""
 
 import warnings
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,11 +16,11 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from nearkin._check import check_integer, check_real, check_vectors, torch_generator
+from nearkin._check import check_choice, check_integer, check_real, check_vectors, torch_generator
 from nearkin._distributed import ALONE, Group
 from nearkin._fields import counted
 from nearkin._pairs import Features
-from nearkin._types import ArrayLike, Seed
+from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import PhasedIndex, TrainableIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.all_pairs.products import gathered
@@ -231,8 +233,8 @@ class TowerPair:
     """Two sides, the objective that they minimise, and the index if the right side is trained through one.
 
     Penalties, lambda times the objective's `ridge`, fall on the id embeddings of a `ResidualTower`, and on the
-    embeddings of any other module. `index` maps Q to (quantized Q, distortion), which is added with `distortion_weight`
-    in units of the mean loss of an observed pair. `generator` draws batches and signs.
+    embeddings of any other module. `index` maps Q to (quantized Q, distortion), which is added in units of the mean
+    loss of an observed pair. `generator` draws batches and signs.
     """
 
     left: Side
@@ -241,7 +243,6 @@ class TowerPair:
     strength: float
     generator: torch.Generator
     index: TrainableIndex | None = None
-    distortion_weight: float = 1.0
 
     def __post_init__(self) -> None:
         self.ridge: tuple[Tensor, ...] = tuple(
@@ -299,8 +300,7 @@ class TowerPair:
     def _objective(self, loss: AllPairsLoss, scale: float, P: Tensor, Q: Tensor, *, noted: bool = False) -> Tensor:
         """scale * (L(P, R) + penalties) + distortion, R the quantized rows of Q."""
         R, distortion = self.quantized(Q, noted=noted)
-        scaled = scale * (loss.differentiable(P, R, self.left.group) + self.penalty(P, Q))
-        return scaled + self.distortion_weight * distortion
+        return scale * (loss.differentiable(P, R, self.left.group) + self.penalty(P, Q)) + distortion
 
     def quantized(self, Q: Tensor, *, noted: bool = False) -> tuple[Tensor, Tensor | float]:
         """Q through the index, if there is one, and the distortion, which is `noted` for the step's record."""
@@ -330,6 +330,123 @@ def penalised(side: Side, X: Tensor, rows: Tensor | slice = slice(None)) -> Tens
 def zero_grad(parameters: Iterable[Tensor]) -> None:
     for parameter in parameters:
         parameter.grad = None
+
+
+# ---- what trains them -----------------------------------------------------------------------------------------------
+
+STARTS = ("auto", "als", "random")
+_LIMITS: dict[str, tuple[Callable[..., object], dict[str, float]]] = {  # of the settings of all solvers
+    **dict.fromkeys(
+        ("max_iter", "patience", "cg_steps", "block_size", "grid", "n_sampled"), (check_integer, {"low": 1})
+    ),
+    "batch_size": (check_integer, {"low": 2}),
+    **dict.fromkeys(("max_seconds", "learning_rate", "damping"), (check_real, {"above": 0})),
+    "momentum": (check_real, {"low": 0, "high": 0.99}),
+}
+_OPTIONAL = ("patience", "n_sampled")  # settings that may be None, as those whose default it is
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AbstractSolver(BaseEstimator, ABC):
+    """Settings of a solver, and after `begin` the state of its run. A step is a sweep, a full-batch step or an epoch.
+
+    max_iter: maximum number of steps; max_seconds: no step begins after this time; patience: steps without a new best
+    held-out NDCG@100 before the fit stops.
+    """
+
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    patience: int = 10
+
+    name: ClassVar[str]
+    start: ClassVar[str] = "random"  # where id tables begin: "als", "random", "auto"; a field of solvers that choose
+    tables_only: ClassVar[bool] = False  # trains default towers only
+    through_index: ClassVar[bool] = True  # can train through an index
+    replaced: ClassVar[tuple[str, ...]] = ()  # attributes of the result that a step replaces and never changes in place
+
+    def check(self, all_pairs: bool) -> None:
+        """ValueError or TypeError for bad settings; `all_pairs` is False under a sampled loss. Sets `max_iter`."""
+        check_choice(self.start, "start", STARTS)
+        for name, value in self.get_params().items():
+            if name in _LIMITS and not (value is None and (name in _OPTIONAL or getattr(type(self), name) is None)):
+                check, bounds = _LIMITS[name]
+                check(value, name, **bounds)
+
+    @abstractmethod
+    def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
+        """Set the state for training `pair` on its objective; `loss` is the `TwoTower`'s."""
+
+    @abstractmethod
+    def step(self) -> float:
+        """Do one step; return the objective as the step computed it, divided by the weight of the observed pairs."""
+
+    @abstractmethod
+    def embeddings(self) -> tuple[Tensor, Tensor]:
+        """P (m, k) and Q (n, k) now, without a graph."""
+
+    def ranked(self) -> tuple[Tensor, Tensor]:
+        """P and Q for the held-out metric: through the index, if there is one."""
+        return self.embeddings()
+
+    def exact(self) -> tuple[Tensor, Tensor] | None:
+        """P and Q without an index, if the solver trains them too."""
+        return None
+
+    def notes(self) -> Record:
+        """Further entries of a step's record."""
+        return {}
+
+    def ready(self) -> bool:
+        """Whether a step may be the best one; not before an index quantizes."""
+        return True
+
+    def modules(self) -> "list[nn.Module | TrainableIndex]":
+        """The modules of the result."""
+        return []
+
+    def result(self) -> tuple[Record, list[Record]]:
+        """The result of the steps so far, for `restore`."""
+        attributes = {name: getattr(self, name) for name in self.replaced}
+        return attributes, [deepcopy(module.state_dict()) for module in self.modules()]
+
+    def restore(self, result: tuple[Record, list[Record]]) -> None:
+        """Take back an earlier result."""
+        vars(self).update(result[0])
+        for module, weights in zip(self.modules(), result[1], strict=True):
+            module.load_state_dict(weights)
+
+
+class AbstractTowerSolver(AbstractSolver):
+    """A solver whose result are the towers of `pair`, and the index if there is one."""
+
+    pair: TowerPair
+
+    def modules(self) -> "list[nn.Module | TrainableIndex]":
+        index = [] if self.pair.index is None else [self.pair.index]
+        return [*(side.tower for side in self.pair.sides), *index]
+
+    def embeddings(self) -> tuple[Tensor, Tensor]:
+        return self.pair.embeddings()
+
+    def ranked(self) -> tuple[Tensor, Tensor]:
+        """P (m, k) and Q (n, k), Q through the index without training it."""
+        P, Q = self.pair.embeddings()
+        index = self.pair.index
+        if index is None:
+            return P, Q
+        mode = index.training
+        with torch.no_grad():
+            Q = index.eval()(Q)[0]
+        index.train(mode)
+        return P, Q
+
+    def notes(self) -> Record:
+        """The last step's distortion, if there is an index."""
+        return {} if self.pair.index is None else {"distortion": self.pair.distortion}
+
+    def ready(self) -> bool:
+        """Whether the index quantizes yet; one without phases always does."""
+        return not isinstance(self.pair.index, PhasedIndex) or self.pair.index.phase == "train"
 
 
 # ---- towers on good features ----------------------------------------------------------------------------------------
