@@ -120,6 +120,14 @@ def write_pages(folder: Path) -> None:
             print(f"wrote {path.relative_to(ROOT)}")
 
 
+def write_report(folder: Path) -> Path:
+    """Write FOLDER/report.md: the tables of all that a pass has measured."""
+    tables = (table for subject in SUBJECTS.values() for table in subject.tables(Results(folder)))
+    path = folder / "report.md"
+    path.write_text("\n\n".join(f"## {table.title}\n\n{markdown(table)}" for table in tables), encoding="utf-8")
+    return path
+
+
 def markdown(table: Table, wanted: str = "", places: list[int] | None = None) -> str:
     """A table as Markdown, or its rows as a list: the rows that match the regular expression `wanted`, and the columns
     at `places`, by default all."""

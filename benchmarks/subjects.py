@@ -51,7 +51,7 @@ _SUBJECTS = (
         "orthogonal",
         "Orthogonal matrices",
         ("run --quick", "tasks --quick --tasks procrustes pca --methods riemannian,POGO,Landing,geoopt"),
-        ("run", "tasks", "language_model"),
+        ("run", "tasks"),
     ),
     Subject("hashing", "Hashing", ("--quick --parts table",)),
     Subject("ordinal", "Ordinal embedding", ("--quick",), ("", "questions")),
@@ -65,6 +65,6 @@ _SUBJECTS = (
     Subject("scale", "Size, and several processes", ("--quick",), ("run", "growth")),
     Subject("defaults", "Tuned numbers"),
     Subject("gpu", "On a GPU", ("--device cpu --small",), ()),
-    Subject("papers", "The papers' tables and figures", (), ("--run",)),  # last: it reads what the others wrote
+    Subject("papers", "The papers' tables and figures", (), ("",)),  # last: it reads what the others wrote
 )
 SUBJECTS = {subject.name: subject for subject in _SUBJECTS}

@@ -4,8 +4,7 @@
 
 A small character model with a residual stream. An orthogonal R turns the stream, and R' the weights that read and
 write it: the function is unchanged, but the error of rounding is not (SpinQuant, Liu et al. 2024). R is one parameter
-that `nearkin.orthogonal` keeps orthogonal while it is learned through the rounding. For a transformer, compared with
-SGDG: `python -m benchmarks orthogonal language_model`.
+that `nearkin.orthogonal` keeps orthogonal while it is learned through the rounding.
 """
 
 import inspect

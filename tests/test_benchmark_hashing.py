@@ -1,7 +1,5 @@
 """The rivals of the tables of SCQ: each method's own property, and its steps one by one."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -11,8 +9,6 @@ from benchmarks.hashing.rivals import (
     BinaryAutoencoder,
     KMeansHash,
     SphericalHashing,
-    _decoder,
-    _improve_signs,
     _Subspace,
     squared_hinge,
 )
@@ -90,30 +86,3 @@ def test_hinge_gradient(rng):
     assert value == pytest.approx(slow)
     ahead, behind = (squared_hinge(W + sign * 1e-6 * direction, Z, B, 0.1)[0] for sign in (1, -1))
     assert (ahead - behind) / 2e-6 == pytest.approx((gradient * direction).sum(), rel=1e-6)
-
-
-def test_the_decoder_is_least_squares(rng):
-    B = rng.choice([-1.0, 1.0], (400, 5))
-    Z = B @ rng.standard_normal((5, 8)) + 0.3 * rng.standard_normal((400, 8))
-    Z -= Z.mean(axis=0)
-    D, offset, error = _decoder(Z, B)
-    np.testing.assert_allclose(np.vstack([D, offset]), np.linalg.lstsq(np.c_[B, np.ones(400)], Z)[0], atol=0.02)
-    assert error == pytest.approx(np.square(Z - B @ D - offset).sum() / np.square(Z).sum(), rel=1e-6)
-
-
-def test_signs_of_an_autoencoder_are_best_bit_by_bit(rng):
-    D, Z, mu = rng.standard_normal((4, 6)), rng.standard_normal((50, 6)), 0.7
-    H = rng.choice([-1.0, 1.0], (50, 4))
-    B = H.copy()
-    _improve_signs(Z @ D.T, D @ D.T, H, mu, B)
-
-    def energy(row, signs):
-        return np.square(Z[row] - signs @ D).sum() + mu * np.square(signs - H[row]).sum()
-
-    optimal = 0
-    for row in range(50):
-        flipped = [B[row] * np.where(np.arange(4) == bit, -1, 1) for bit in range(4)]
-        assert energy(row, B[row]) <= min(energy(row, H[row]), *(energy(row, other) for other in flipped)) + 1e-12
-        best = min(energy(row, np.array(signs)) for signs in product([-1.0, 1.0], repeat=4))
-        optimal += energy(row, B[row]) <= best + 1e-12
-    assert optimal > 30, f"the best of all 16 codes in {optimal} of 50 rows"

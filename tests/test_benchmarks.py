@@ -30,27 +30,6 @@ def test_a_command_names_a_module_and_options_that_it_has(name: str, command: st
     assert {word for word in arguments if word.startswith("--")} <= known
 
 
-@each(
-    ("words", "answer"),
-    [
-        ("", False),
-        ("two_tower", False),
-        ("hashing ordinal --full", False),
-        ("ordinal scale", False),  # two subjects
-        ("defaults quantization.additive", True),
-        ("two_tower --quick --data elsewhere", False),
-        ("--pages", False),
-        ("two_tower scaling", True),
-        ("two_tower --help", True),
-        ("orthogonal tasks --quick", True),
-        ("hashing --parts=table", True),
-        ("nothing --scaling", False),
-    ],
-)
-def test_a_subject_by_its_own_options_or_a_pass(words: str, answer: bool) -> None:
-    assert door.asks_one_subject(words.split()) is answer
-
-
 def test_the_module_that_words_name() -> None:
     orthogonal = SUBJECTS["orthogonal"]
     assert orthogonal.command(["tasks", "--tasks", "ica"]) == ["orthogonal.tasks", "--tasks", "ica"]
@@ -66,33 +45,24 @@ def test_every_subject_has_tables_of_the_committed_results() -> None:
     assert len(names) == len(set(names))
 
 
-def test_a_subject_that_is_not_there(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.argv", ["benchmarks", "no_such"])
-    with pytest.raises(SystemExit):
-        door.main()
-    assert "no subject no_such; there are quantization" in capsys.readouterr().err
-
-
-def test_a_pass_goes_through_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    started: list[tuple[list[str], dict[str, str]]] = []
-    monkeypatch.setattr(door, "start", lambda command, variables: started.append((command, variables)) or 0)
-    monkeypatch.setattr("sys.argv", ["benchmarks", "ordinal", "--data", "here", "--peers", "there"])
-    assert door.run(SUBJECTS["ordinal"], door.parse(), tmp_path) == []
-    ((command, variables),) = started
-    assert command == ["ordinal.run", "--quick", "--data", "here", "--peers", "there"]
-    assert variables == {"NEARKIN_RESULTS": str(tmp_path)}  # a quick pass leaves the committed results alone
-
-
-@pytest.mark.parametrize("words", ["two_tower --seeds 1", "two_tower --seeds 1 --quick"])
-def test_a_subject_with_quick_leaves_the_committed_results_alone(
-    words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@each(
+    ("words", "command", "quick"),
+    [
+        ("two_tower --seeds 1", "two_tower.run --seeds 1", False),
+        ("orthogonal tasks --quick", "orthogonal.tasks --quick", True),
+        ("defaults quantization.additive", "defaults.run quantization.additive", False),
+        ("--data here --peers there", "quantization.rotation --quick --data here --peers there", True),
+    ],
+)
+def test_a_quick_run_leaves_the_committed_results_alone(
+    words: str, command: str, quick: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    places: list[str | None] = []
+    started: list[tuple[str, dict[str, str]]] = []
     monkeypatch.setattr(door, "RESULTS", tmp_path)
-    monkeypatch.setattr(door, "start", lambda _, variables: places.append(variables.get("NEARKIN_RESULTS")) or 0)
+    monkeypatch.setattr(door, "start", lambda words, variables: started.append((" ".join(words), variables)) or 0)
     monkeypatch.setattr("sys.argv", ["benchmarks", *words.split()])
     assert door.main() == 0
-    assert places == [str(tmp_path / "quick") if "--quick" in words else None]
+    assert started[0] == (command, {"NEARKIN_RESULTS": str(tmp_path / "quick")} if quick else {})
 
 
 def test_where_the_peers_are(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The benchmarks' language model is the same function under rotations; SGDG descends; the GPU's command runs."""
+"""SGDG descends; the GPU's command runs."""
 
 from pathlib import Path
 
@@ -8,36 +8,11 @@ from torch import nn
 
 from benchmarks import harness
 from benchmarks.gpu import run as gpu
-from benchmarks.orthogonal.language_model import SMALL
 from benchmarks.orthogonal.methods import FiveLoops
-from benchmarks.orthogonal.transformer import LETTERS, folded, fresh, loss, rotated, rounded
 from benchmarks.table import Results
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import orthogonality_error
 from tests.covering import each
-
-
-def test_without_rounding_rotations_change_nothing() -> None:
-    generator = torch.Generator().manual_seed(0)
-    weights = {name: value.double() for name, value in fresh(SMALL, generator).items()}
-    weights["gains"] += 0.3 * torch.randn(weights["gains"].shape, generator=generator)
-    tokens = torch.randint(len(LETTERS), (2, 9), generator=generator)
-    R1 = haar_orthogonal(SMALL.d, SMALL.d, random_state=1, dtype=torch.float64)
-    width = SMALL.d // SMALL.heads
-    R2 = haar_orthogonal(SMALL.layers, SMALL.heads, width, width, random_state=2, dtype=torch.float64)
-    value = loss(weights, tokens, SMALL.heads)
-    turned = rotated(folded(weights), R1, R2)
-    torch.testing.assert_close(loss(folded(weights), tokens, SMALL.heads), value, rtol=1e-12, atol=0)
-    torch.testing.assert_close(loss(turned, tokens, SMALL.heads), value, rtol=1e-10, atol=0)
-    assert abs(float(loss(turned, tokens, SMALL.heads, bits=3) - value)) > 1e-4
-
-
-def test_rounding_has_two_to_the_bits_less_one_levels_and_the_derivative_of_x() -> None:
-    x = torch.linspace(-1, 1, 101, requires_grad=True)
-    values = rounded(x, 4, 0)
-    assert len({round(value, 5) for value in values.tolist()}) == 15
-    values.square().sum().backward()
-    torch.testing.assert_close(x.grad, 2 * values.detach())
 
 
 @each("momentum", [0.0, 0.9])

@@ -86,6 +86,8 @@ def test_finished_jobs_are_kept_and_others_follow(results: Path) -> None:
     measure("papers_squares", [job(2)], again=True)
     assert [row["n"] for row in read(results, "squares")] == [2, 2]
     assert done == [1, 1, 2, 2, 3, 3, 2, 2]
+    measure("papers_squares", [job(4)], again=True, others=True)
+    assert [row["n"] for row in read(results, "squares")] == [2, 2, 4, 4], "a subject keeps the rows of others"
 
 
 def test_a_part_of_an_experiment_is_not_judged(results: Path) -> None:
@@ -116,12 +118,3 @@ def test_the_loss_of_all_pairs_is_the_librarys_and_sampled_zeros_are_its_mean(da
     whole = float(esl_towers.unobserved(p, P, Q, 0, generator))
     assert np.mean(estimates) == pytest.approx(whole, abs=4 * np.std(estimates) / 300**0.5)
     assert np.std(estimates) > 0
-
-
-def test_a_subject_replaces_the_rows_of_its_jobs_and_keeps_others(results: Path) -> None:
-    def job(n: int, value: int) -> Job:
-        return Job({"n": n}, lambda: {"value": value})
-
-    for jobs_of in ([job(1, 1), job(2, 1)], [job(2, 5)]):
-        measure("subject", jobs_of, again=True, others=True)
-    assert read_json(results / "subject.json")["results"] == [{"n": 1, "value": 1}, {"n": 2, "value": 5}]

@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import ttest_ind, ttest_rel
 
 from benchmarks.judging import Gap, paired, relative, told, unpaired
-from benchmarks.papers import __main__ as command
 from benchmarks.papers import experiments, scq
 from benchmarks.papers.record import Claim, Figure, not_measured
 from benchmarks.papers.table import HEADLINES, PAPERS, headlines
@@ -113,14 +112,3 @@ def test_scq_reads_table_2_as_printed() -> None:
     assert cells[32][0]["SCQ-OgE"]["map"] == 31.15  # CIFAR-10
     assert cells[8][2]["SpH"]["prec@r2"] == 6.88  # SUN397
     assert scq.wins(cells, "map") == (24, 24)
-
-
-def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.argv", ["papers", "gcd"])
-    command.main()
-    printed = capsys.readouterr().out
-    assert "Table 1: " in printed
-    assert "paper:" in printed
-    monkeypatch.setattr("sys.argv", ["papers", "no such"])
-    with pytest.raises(SystemExit):
-        command.main()

@@ -24,8 +24,6 @@ def tables(results: Results) -> Iterable[Table]:
     found = results.read("orthogonal_tasks")
     if found:
         yield tasks(found)
-    for name in (f"orthogonal_language_model{suffix}" for suffix in ("", "_3bits", "_d64")):
-        yield from language_model(name, results.read(name) or [])
 
 
 def layouts(found: list[Row]) -> Table:
@@ -82,46 +80,3 @@ def times_faster(own: list[float], theirs: list[float]) -> list[float]:
     """The ratio of their time to the own, seed by seed; seeds at which neither arrived have none."""
     pairs = [pair for pair in zip(own, theirs, strict=False) if math.isfinite(min(pair))]
     return [their / mine if math.isfinite(mine) else 0.0 for mine, their in pairs]
-
-
-def language_model(name: str, found: list[Row]) -> Iterable[Table]:
-    """Loss and perplexity of the rounded network, and CPU seconds to SGDG's final loss."""
-    if not found:
-        return
-    columns = ["rotations", "loss", "sd", "perplexity", "CPU s", "of it steps", "s to SGDG's loss", "R'R - I", "lr"]
-    shape = ", d = 64, 3 bits" if name.endswith("d64") else ", d = 256, " + ("3 bits" if "3bits" in name else "4 bits")
-    title = f"Rotations of a rounded language model{shape}"
-    table = Table(name.replace("_", "-"), title, columns, name, "Means of the seeds; the error is the largest.")
-    target = _best_sgdg(found)
-    for row in found:
-        runs = row["runs"]
-        losses = [run["loss"] for run in runs]
-        spread = statistics.stdev(losses) if len(losses) > 1 else 0.0
-        mean = statistics.mean(losses)
-        cells = [row["rotations"], f"{mean:.4f}", f"{spread:.4f}", f"{math.exp(mean):.3f}"]
-        if "lr" in row:
-            took, stepping = (statistics.mean(run[key] for run in runs) for key in ("seconds", "stepping"))
-            reached = time_to(_mean_curve(runs), target)
-            error = max(run["orthogonality"] for run in runs)
-            cells += [number(took), number(stepping), number(reached), f"{error:.1e}", number(row["lr"])]
-        table.rows.append([*cells, *["-"] * (len(columns) - len(cells))])
-    yield table
-
-
-def _best_sgdg(found: list[Row]) -> float:
-    """The lower of SGDG's mean final losses, with and without momentum."""
-    rows = [row for row in found if row["rotations"].startswith("SGDG") and "half" not in row["rotations"]]
-    return min((statistics.mean(run["loss"] for run in row["runs"]) for row in rows), default=math.nan)
-
-
-def _mean_curve(runs: list[dict[str, Any]]) -> list[list[float]]:
-    """The mean over the seeds of time and of loss, point by point."""
-    return [
-        [statistics.mean(values) for values in zip(*points, strict=True)]
-        for points in zip(*(run["curve"] for run in runs), strict=False)
-    ]
-
-
-def time_to(curve: list[list[float]], target: float) -> float:
-    """When the curve first is at the target; infinite if never."""
-    return next((spent for spent, loss in curve if loss <= target), math.inf)

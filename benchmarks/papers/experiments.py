@@ -16,7 +16,7 @@ OWN = {  # name: module, what makes its jobs, data
     "scq_seconds": ("scq_whole", "seconds", "mnist.npz"),
     "scq_scale": ("scq_whole", "scale", "mnist.npz"),
     "scq_table_2": ("scq_whole", "table_2", "mnist.npz"),
-    "value_and_gradient": ("theory", "value_and_gradient", "random"),
+    "value_and_gradient": ("costs", "value_and_gradient", "random"),
     "esl_towers": ("esl_towers", "jobs", "ml100k.npz"),
     "eurodist": ("svrg_maps", "eurodist", "eurodist.csv"),
     "music": ("svrg_maps", "music", "music_triplets.npz"),
@@ -24,12 +24,11 @@ OWN = {  # name: module, what makes its jobs, data
     "svrg_figure_2": ("svrg_synthetic", "figure_2", "random"),
     "svrg_retrieval": ("svrg_retrieval", "jobs", "mnist.npz"),
     "flows_counts": ("flows_counts", "jobs", "none"),
-    "flows_theorem": ("theory", "theorem", "random"),
     "entries": ("flows_rl", "entries", "gymnasium"),
     "flows_sorting": ("flows_sorting", "jobs", "random"),
     "flows_convnet": ("flows_convnet", "jobs", "scikit-learn's digits"),
     "flows_mlp": ("flows_mlp", "jobs", "mnist.npz"),
-    "theory": ("theory", "jobs", "random, mnist.npz"),
+    "costs": ("costs", "jobs", "random, mnist.npz"),
     "flows_rl": ("flows_rl", "jobs", "gymnasium"),
 }
 OTHERS = {  # JSON: the commands that write it
@@ -54,18 +53,6 @@ def experiment(name: str) -> Experiment:
     return Experiment(getattr(module, OWN[name][1]), module.FULL, module.SMALL)
 
 
-def run(names: Iterable[str], data: Path, *, small: bool, again: bool) -> None:
-    """Measure the named experiments, each into results/papers_NAME.json."""
-    from benchmarks.harness import limit_threads
-    from benchmarks.jobs import measure
-
-    limit_threads(1)
-    for name in names:
-        print(f"== {name}", flush=True)
-        made = experiment(name)
-        measure(f"papers_{name}", made.jobs(data, made.small if small else made.full), again=again, data=data)
-
-
 def record(source: str) -> dict[str, Any]:
     """What a JSON holds."""
     file = RESULTS / f"{source}.json"
@@ -81,7 +68,7 @@ def commits(source: str) -> dict[str, int]:
 
 def sources() -> dict[str, tuple[str, str]]:
     """Every JSON that the papers' pages quote: the command behind `python -m benchmarks`, and its data."""
-    own = {f"papers_{name}": (f"papers --run {name}", data) for name, (_, _, data) in OWN.items()}
+    own = {f"papers_{name}": (f"papers {name}", data) for name, (_, _, data) in OWN.items()}
     return own | {name: (command, "see its subject") for name, command in OTHERS.items()}
 
 

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from benchmarks.judging import relative, told
-from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, mean_of, not_measured
+from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, mean_of, not_measured, run
 from benchmarks.table import Results, number
 
 TITLE = "ESL"
@@ -27,7 +27,7 @@ def cost(results: Results) -> Figure:
     name, source = "Eqs. 15, 28: cost", "two_tower_scaling"
     rows = results.read(source)
     if not rows:
-        return not_measured(name, "Run `python -m benchmarks two_tower scaling`.")
+        return not_measured(name, run(source))
     brute = [row for row in rows if row.get("brute force")]
 
     def slope(part: str, first: dict, last: dict) -> float:
@@ -81,7 +81,7 @@ def all_pairs(results: Results) -> Figure:
                   f"{best} {told(gap, 'better', 'worse')}", gap.behind if several else None)
         )  # fmt: skip
     if not claims:
-        return not_measured(name, "Run `python -m benchmarks two_tower`.")
+        return not_measured(name, run(source))
     why = (
         "ALS on id tables of 64 dimensions and sampled losses within the time given, over the same splits; gowalla "
         "with one seed, which is not judged."
@@ -89,7 +89,7 @@ def all_pairs(results: Results) -> Figure:
     return Figure(name, tuple(claims), why, source, f"{'; '.join(shown)}.")
 
 
-@from_json("Section 1: all pairs, networks", "papers_esl_towers", "python -m benchmarks.papers --run esl_towers")
+@from_json("Section 1: all pairs, networks", "papers_esl_towers")
 def all_pairs_networks(found: Any) -> Findings:
     """One loss, one solver, one budget: the unobserved pairs exactly, or sampled."""
     rows = sorted(found, key=lambda row: row["seed"])

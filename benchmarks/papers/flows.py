@@ -1,4 +1,4 @@
-"""Stochastic flows on O(d): Tables 1, 2, Figures 3 to 6 and Theorem 5.1 (sections 5, 6, appendices 9.2, 9.3)."""
+"""Stochastic flows on O(d): Tables 1, 2 and Figures 3 to 6 (sections 5, 6, appendices 9.2, 9.3)."""
 
 from collections import Counter
 from statistics import mean
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.judging import Gap, interval, paired, told, unpaired
-from benchmarks.papers import theory_rows
 from benchmarks.papers.record import Claim, Findings, Paper, from_json
 from benchmarks.table import number
 from nearkin._fields import counted
@@ -34,7 +33,7 @@ TABLE_2 = {  # eta: share of pairs in order, stochastic and exact (whose error i
 }
 
 
-@from_json("Table 1", "papers_flows_counts", "python -m benchmarks.papers --run flows_counts")
+@from_json("Table 1", "papers_flows_counts")
 def table_1(found: Any) -> Findings:
     """Operations of one update; "ortinit" is a free step and every p-th a projection, a QR with its factor formed."""
     ours, claims = {row["setting"]: row for row in found}, list[Claim]()
@@ -67,7 +66,7 @@ def table_1(found: Any) -> Findings:
     return claims, why, decides
 
 
-@from_json("Table 2", "papers_flows_sorting", "python -m benchmarks.papers --run flows_sorting")
+@from_json("Table 2", "papers_flows_sorting")
 def table_2(found: Any) -> Findings:
     """Sorting by a flow: on the manifold, and in order?"""
     rows = {(row["integrator"], row["eta"]): row for row in found}
@@ -112,7 +111,7 @@ def table_2(found: Any) -> Findings:
     return claims, why, decides
 
 
-@from_json("Fig. 3", "papers_flows_rl", "python -m benchmarks.papers --run flows_rl")
+@from_json("Fig. 3", "papers_flows_rl")
 def figure_3(found: Any) -> Findings:
     """Reinforcement learning."""
     ends: dict[tuple[str, str], list[float]] = {}
@@ -159,7 +158,7 @@ def best_steps(found: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[float
     return best
 
 
-@from_json("Fig. 4", "papers_flows_mlp", "python -m benchmarks.papers --run flows_mlp")
+@from_json("Fig. 4", "papers_flows_mlp")
 def figure_4(found: Any) -> Findings:
     """A tanh network on MNIST, its hidden layer alone kept orthogonal."""
     claims, gaps = of_mlp(found, 0.5)
@@ -203,7 +202,7 @@ def of_mlp(found: list[dict[str, Any]], margin: float) -> tuple[list[Claim], dic
     return claims, gaps
 
 
-@from_json("Fig. 5", "papers_flows_convnet", "python -m benchmarks.papers --run flows_convnet")
+@from_json("Fig. 5", "papers_flows_convnet")
 def figure_5(found: Any) -> Findings:
     """A deep plain network: what the start gives, and what staying orthogonal does."""
     rows = {row["method"]: row for row in found}
@@ -222,6 +221,10 @@ def figure_5(found: Any) -> Findings:
               told(gap(flow, "exact"), *POINTS), gap(flow, "exact").within(3)),
         Claim("s = 2 is too noisy: behind s = d / log d", "too noisy", told(gap("flow, s = 2", flow), *POINTS),
               gap("flow, s = 2", flow).behind),
+        *(Claim(f"s = {text} does not train properly (below .5)", "did not train",
+                f"{rows[f'flow, s = {s}']['test']:.3f}; s = d / log d {rows[flow]['test']:.3f}",
+                rows[f"flow, s = {s}"]["test"] < 0.5)
+          for s, text in ((5, "O(log d)"), (12, "O(sqrt d)"))),
         *(Claim(f"{method}: test accuracy", "", f"{row['test']:.3f} ± {row['test std']:.3f} (lr {row['lr']:.3g})")
           for method, row in rows.items()),
     ]  # fmt: skip
@@ -243,7 +246,7 @@ def of_noise(d: int, s: int) -> float:
     return float(magnitudes.sum() / magnitudes[: d * (s - 1) // 4].sum())
 
 
-@from_json("Fig. 6", "papers_entries", "python -m benchmarks.papers --run entries")
+@from_json("Fig. 6", "papers_entries")
 def figure_6(found: Any) -> Findings:
     """How the entries of Omega spread, along evolution strategies."""
     [found] = found
@@ -275,27 +278,4 @@ def figure_6(found: Any) -> Findings:
     return claims, why, decides
 
 
-@from_json("Theorem 5.1", "papers_flows_theorem", "python -m benchmarks.papers --run flows_theorem")
-def theorem(found: Any) -> Findings:
-    """The theorem's conditions and its bound on a case whose constants are known."""
-    [found] = found
-    claims = [
-        Claim("E hat Omega = Omega over all matchings, largest difference", "0", f"{found['bias']:.1e}",
-              found["bias"] < 1e-10),
-        Claim("the gradient is Lipschitz on O(d), largest ratio against L (eq. 10)", "at most L",
-              f"{found['largest ratio']:.1f} against {found['L']:.1f}", found["largest ratio"] <= found["L"]),
-        Claim("sigma^2 bounds E |hat Omega|^2 at every point tried", "at most sigma^2",
-              f"{number(found['largest E |estimate|^2'])} against {number(found['sigma^2'])}",
-              found["largest E |estimate|^2"] <= found["sigma^2"]),
-        Claim("the least mean squared gradient is below the bound", "at most",
-              f"{number(found['left'])} against {number(found['right'])}", found["left"] <= found["right"]),
-    ]  # fmt: skip
-    why = (
-        f"tr(A X B X^T) over O({found['d']}), s = 2 unbiased, {found['chains']} chains of {found['steps']} steps of "
-        "the length at which the bound is least."
-    )
-    decides = f"The bound is {found['right'] / found['left']:.0f} times what the chains reach: true, and loose."
-    return claims, why, decides
-
-
-FIGURES: Paper = (*(table_1, table_2, figure_3, figure_4, figure_5, figure_6), *(theorem, theory_rows.flows))
+FIGURES: Paper = (table_1, table_2, figure_3, figure_4, figure_5, figure_6)

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.table import RESULTS, Results, Table
+from benchmarks.papers.experiments import sources
+from benchmarks.table import Results, Table
 
 
 @dataclass(frozen=True)
@@ -65,20 +65,25 @@ def not_measured(
     return Figure(name, beside, why, source, decides, ours)
 
 
+def run(source: str) -> str:
+    """What to type for a JSON that is not there."""
+    return f"Run `python -m benchmarks {sources()[source][0]}`."
+
+
 Findings = tuple[Iterable[Claim], str, str]  # the claims; data and departures; what decides
 
 
 def from_json(
-    name: str, source: str, command: str, *, ours: bool = False
+    name: str, source: str, *, ours: bool = False
 ) -> Callable[[Callable[[Any], Findings]], Callable[[Results], Figure]]:
-    """Make a figure of what a function finds in one JSON; else say which `command` writes it."""
+    """Make a figure of what a function finds in one JSON; else say which command writes it."""
 
     def decorate(find: Callable[[Any], Findings]) -> Callable[[Results], Figure]:
         @wraps(find)
         def make(results: Results) -> Figure:
             found = results.read(source)
             if not found:
-                return not_measured(name, f"Run `{command}`.", ours=ours)
+                return not_measured(name, run(source), ours=ours)
             claims, why, decides = find(found)
             return Figure(name, tuple(claims), why, source, decides, ours)
 
@@ -111,14 +116,3 @@ def tables(short: str, title: str, figures: Iterable[Figure]) -> Iterable[Table]
     claims = Table(f"paper-{short}-claims", f"{title}: claims", columns, "")
     claims.rows = [[f.name, *claim.row()] for f in figures for claim in f.claims]
     yield from (protocol, claims)
-
-
-def show(title: str, paper: Paper, folder: Path = RESULTS) -> None:
-    """Print every table and figure of a paper with our figures beside it."""
-    print(f"\n{title}")
-    results = Results(folder)
-    for figure in (make(results) for make in paper):
-        print(f"\n{figure.name}: {figure.verdict}. {figure.why} {figure.decides} [{figure.source}]")
-        for claim in figure.claims:
-            text, paper_says, ours, holds = claim.row()
-            print(f"  {text}\n      paper: {paper_says}\n      ours:  {ours}{f'  ({holds})' if holds else ''}")

@@ -6,7 +6,6 @@ from statistics import mean, median
 from typing import Any
 
 from benchmarks.judging import interval, paired, relative, told
-from benchmarks.papers import theory_rows
 from benchmarks.papers.record import Claim, Findings, Paper, from_json, mean_of
 from benchmarks.table import number
 
@@ -24,10 +23,9 @@ TABLE_II = {
 RIVALS = ("batch", "sgd", "svrg", "svrg-sbb0", "svrg-sbb")
 JUDGED = 30  # gradient passes at which Table II is judged; the whole axis is shown
 BROKEN = 5  # of fifty runs, from which on a method is said to break
-RUN = "python -m benchmarks.papers --run"
 
 
-@from_json("Table I", "papers_svrg_draws", f"{RUN} svrg_draws")
+@from_json("Table I", "papers_svrg_draws")
 def table_i_printed(found: Any) -> Findings:
     """Runs that reach an error of 0.15, and passes to it."""
     sbb, sgd, fixed = ({r["loss"]: r for r in found if r["method"] == name} for name in ("SVRG-SBB", "SGD", "SVRG"))
@@ -79,7 +77,7 @@ def reached(row: dict[str, Any]) -> str:
     return f"{sum(count is not None for count in row['passes'])} of {len(row['passes'])}"
 
 
-@from_json("Fig. 2", "papers_svrg_figure_2", f"{RUN} svrg_figure_2")
+@from_json("Fig. 2", "papers_svrg_figure_2")
 def figure_2_printed(found: Any) -> Findings:
     """Held-out error against gradient passes, fifty starts on one synthetic set."""
     rows = {(row["loss"], row["method"]): row for row in found}
@@ -139,7 +137,7 @@ def figure_2_printed(found: Any) -> Findings:
     return claims, why, decides
 
 
-@from_json("Fig. 1", "papers_svrg_figure_2", f"{RUN} svrg_figure_2")
+@from_json("Fig. 1", "papers_svrg_figure_2")
 def figure_1(found: Any) -> Findings:
     """How much the step varies in the second half of a run."""
     rows = {(row["loss"], row["method"]): row["largest over smallest step"] for row in found}
@@ -176,7 +174,7 @@ def by_cell(found: list[dict[str, Any]]) -> Table:
     return table
 
 
-@from_json("Table II", "papers_svrg_retrieval", f"{RUN} svrg_retrieval")
+@from_json("Table II", "papers_svrg_retrieval")
 def table_ii(found: Any) -> Findings:
     """mAP of retrieval by every loss and solver after as many gradient passes."""
     table = by_cell(found)
@@ -227,7 +225,7 @@ def against(table: Table, loss: str, noise: float, rival: str, key: str) -> tupl
     return told(gap, "points higher", "points lower", ""), gap.ahead
 
 
-@from_json("Fig. 5", "papers_svrg_retrieval", f"{RUN} svrg_retrieval")
+@from_json("Fig. 5", "papers_svrg_retrieval")
 def figure_5(found: Any) -> Findings:
     """Recall at K with a tenth of the answers flipped."""
     table = by_cell(found)
@@ -253,7 +251,7 @@ def figure_5(found: Any) -> Findings:
     return claims, why, f"Against SBB_0 recall at 60: gnmds {behind['gnmds']}, ckl {behind['ckl']}."
 
 
-@from_json("Fig. 3", "papers_eurodist", f"{RUN} eurodist")
+@from_json("Fig. 3", "papers_eurodist")
 def figure_3(found: Any) -> Findings:
     """The map of European cities."""
     rows: dict[str, dict[str, list[float]]] = {}
@@ -286,7 +284,7 @@ def figure_3(found: Any) -> Findings:
     return claims, why, decides
 
 
-@from_json("Fig. 4", "papers_music", f"{RUN} music")
+@from_json("Fig. 4", "papers_music")
 def figure_4(found: Any) -> Findings:
     """Held-out error on the music artists against gradient passes."""
     rows, claims = {(row["loss"], row["solver"]): row for row in found}, []
@@ -313,7 +311,4 @@ def figure_4(found: Any) -> Findings:
     return claims, why, decides
 
 
-FIGURES: Paper = (
-    *(figure_1, table_i_printed, figure_2_printed),
-    *(figure_3, figure_4, table_ii, figure_5, theory_rows.svrg_sbb),
-)
+FIGURES: Paper = (figure_1, table_i_printed, figure_2_printed, figure_3, figure_4, table_ii, figure_5)
