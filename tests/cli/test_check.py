@@ -12,7 +12,7 @@ from tests.covering import each
 
 def test_a_whole_folder(compressed):
     record = run_json("check", compressed())
-    assert (record["kind"], record["format_version"]) == ("index", 2)
+    assert (record["kind"], record["format_version"]) == ("index", 3)
     assert record["damaged"] == record["others"] == []
     assert record["files"] == 7  # config, index, arrays, run; and the quantizer's three
 
@@ -82,7 +82,7 @@ def test_codes(files, compressed, tmp_path):
     (codes / "part.npy").write_bytes(b"short")
     result = run("check", codes)
     assert result.exit_code == 1
-    assert "part.npy has 5 bytes, manifest.json lists" in result.stderr
+    assert "part.npy has another length" in result.stderr
 
 
 def test_what_is_no_folder_of_ours(tmp_path):

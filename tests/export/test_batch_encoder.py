@@ -74,8 +74,8 @@ def test_a_model_without_codes(kind, X, tmp_path) -> None:
         message = "an index of exact vectors"
     else:
         (tmp_path / "model").mkdir()
-        (tmp_path / "model" / "config.json").write_text('{"kind": "two tower", "format_version": 2}')
-        write_manifest(tmp_path / "model", "two tower", 2)
+        (tmp_path / "model" / "config.json").write_text('{"kind": "two tower", "format_version": 3}')
+        write_manifest(tmp_path / "model", "two tower")
         message = "holds the kind 'two tower'; it must be an index or a quantizer"
     with pytest.raises(ValueError, match=message):
         BatchEncoder(tmp_path / "model").encode(X)

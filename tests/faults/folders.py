@@ -169,7 +169,7 @@ def _sign(path: Path) -> None:
             kind = json.loads((place / "config.json").read_text())["kind"]
         except (OSError, ValueError, KeyError, TypeError):
             kind = "index"
-        write_manifest(place, kind, 2)
+        write_manifest(place, kind)
 
 
 def _difference(whole: Files, files: Files) -> str:

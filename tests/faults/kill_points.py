@@ -1,6 +1,6 @@
 """Run as a program: break a job off at one moment after another, and see what stands.
 
-`python kill_points.py FOLDER JOB exchange|renames|full|together [STEP]`. Every call that changes names, opens a file to
+`python kill_points.py FOLDER JOB kills|full|together [STEP]`. Every call that changes names, opens a file to
 write or waits for the disk is counted; run number n ends itself by SIGKILL right before call n (n * STEP), and of the
 job "save" right after it. "full": files may not grow beyond a limit, which doubles from run to run, so that a run ends
 where the limit is no more. "together": two of the job are at work at once, see `at_once`. Prints, as JSON, what stood
@@ -25,7 +25,6 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from nearkin._storage import atomic
 from tests.faults.jobs import COMMANDS, JOBS, MADE, WHICH, Command, Failed, Job, make_data, run_command
 
 CALLS = ("rename", "replace", "fsync", "mkdir", "rmdir", "unlink")
@@ -35,7 +34,7 @@ Break = Callable[[], None]
 
 
 def killing(n: int, after: bool, folder: Path) -> None:
-    """Make call number n of `CALLS`, of the exchange, and of openings to write under `folder`, this process's last."""
+    """Make call number n of `CALLS`, and of openings to write under `folder`, this process's last."""
     count = itertools.count()
 
     def watched(call):
@@ -58,7 +57,6 @@ def killing(n: int, after: bool, folder: Path) -> None:
 
     for name in CALLS:
         setattr(os, name, watched(getattr(os, name)))
-    atomic.exchange = watched(atomic.exchange)
     sys.addaudithook(opened)
 
 
@@ -120,8 +118,6 @@ def prepared(base: Path, name: str) -> tuple[Job, Path]:
 
 
 def main(base: Path, name: str, way: str, step: int = 1) -> None:
-    if way == "renames":
-        atomic.exchange = lambda one, other: False
     job, start = prepared(base, name)
     states, beside = at_once(job, start, base, step) if way == "together" else broken(job, start, base, name, way, step)
     print(json.dumps({"states": states, "beside": beside, "leaves": ["new", *job.leaves]}))

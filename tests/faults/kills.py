@@ -8,9 +8,8 @@ from tests.faults.jobs import JOBS
 from tests.faults.table import Row
 from tests.processes import Program
 
-WAYS = {  # the exchange of names is one; systems without it and a full disk are tried where they differ
-    "exchange": tuple(JOBS),
-    "renames": ("save", "encode", "compress", "rotate", "add"),
+WAYS = {
+    "kills": tuple(JOBS),
     "together": tuple(JOBS),
     "full": tuple(
         job for job in JOBS if job not in ("ask", "similar", "recommend", "remove", "update", "refresh", "evaluate")

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
-from nearkin._storage import MappedRows
+from nearkin._storage import map_rows
 from nearkin.data import read_column, read_table
 from nearkin.jobs.change import check_folder
 from tests.covering import each
@@ -68,7 +68,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "X.npy of labels": lambda path: read_column(path.with_name("X.npy")),
     "idx": nk.Index.load,
     "idx checked": lambda path: check_folder(path.with_name("idx")),
-    "mapped": lambda path: MappedRows(path.with_name("X.npy")),
+    "mapped": lambda path: map_rows(path.with_name("X.npy")),
     "map": nk.OrdinalEmbedding.load,
 }
 

@@ -150,8 +150,8 @@ def test_bad_folders(tmp_path):
     config = tmp_path / "idx" / "config.json"
     text = config.read_text()
     for changed, match in (
-        (text.replace('"format_version": 2', '"format_version": 99'), r"format version 99.*pip install -U nearkin"),
-        (text.replace('"format_version": 2', '"format_version": 1'), r"format version 1, .* reads 2: make it again"),
+        (text.replace('"format_version": 3', '"format_version": 99'), r"format version 99.*pip install -U nearkin"),
+        (text.replace('"format_version": 3', '"format_version": 1'), r"format version 1, .* reads 3: make it again"),
         ("{", "damaged"),
         (json.dumps({**json.loads(text), "kind": "hasher"}), "holds the kind 'hasher'; 'index' is needed"),
     ):

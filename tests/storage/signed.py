@@ -10,5 +10,5 @@ def signed(folder: Path) -> Path:
     """Manifests written again, so that what the folder holds now has valid checksums."""
     for file in sorted(folder.rglob("manifest.json"), key=lambda path: -len(path.parts)):
         record = json.loads(file.read_text())
-        write_manifest(file.parent, record["kind"], record["format_version"])
+        write_manifest(file.parent, record["kind"])
     return folder

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearkin._storage import MappedRows, read_arrays, write_arrays
+from nearkin._storage import map_rows, read_arrays, write_arrays
 
 
 def test_arrays_round_trip_and_damage_is_named(tmp_path):
@@ -25,4 +25,4 @@ def test_a_header_that_is_no_python_is_damage(tmp_path: Path) -> None:
     for header in (b"{'descr': '<f4', 'shape': (2,\n  )}\n 1", b"{'shape': (((", b"\x00\xff'"):
         path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64))
         with pytest.raises(ValueError, match=r"vectors\.npy cannot be read"):
-            MappedRows(path)
+            map_rows(path)

@@ -1,11 +1,13 @@
 """One change at a time: a lock on a folder that is replaced while others wait for it."""
 
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
-from nearkin._storage import atomic, changing, saving_folder
+from nearkin._storage import atomic, changing, read_config, saving_folder
+from tests.covering import each
 
 
 def save(path: Path, text: str) -> None:
@@ -39,24 +41,38 @@ def test_an_error_frees_the_folder_and_it_may_be_held_again(tmp_path: Path) -> N
         pass
 
 
-def test_a_folder_between_two_renames_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The save begins once the folder has been missed."""
-    recover, missed = atomic.recover, threading.Event()
+@each("reads", ["changing", "read_config"])
+def test_a_folder_between_two_renames_is_waited_for(
+    reads: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The save goes on once the folder has been missed."""
+    save(tmp_path / "idx", "0")
+    replace, looked, between, missed = os.replace, atomic.sweep, threading.Event(), threading.Event()
 
-    def recovered(path: Path) -> None:
-        missed.set()
-        recover(path)
+    def slowly(fresh: Path, path: Path) -> None:
+        between.set()
+        missed.wait(60)
+        replace(fresh, path)
+
+    def looks(folder: Path, name: str) -> None:
+        looked(folder, name)
+        if between.is_set():
+            missed.set()
 
     monkeypatch.setattr(atomic, "_LOOKS", 10_000)  # the other thread may have to wait for a core
-    monkeypatch.setattr(atomic, "recover", recovered)
-    thread = threading.Thread(target=lambda: missed.wait() and save(tmp_path / "idx", "0"))
+    monkeypatch.setattr(atomic, "sweep", looks)
+    monkeypatch.setattr(os, "replace", slowly)
+    thread = threading.Thread(target=lambda: save(tmp_path / "idx", "1"))
     thread.start()
-    with changing(tmp_path / "idx"):
-        assert missed.is_set()
+    between.wait(60)
+    if reads == "changing":
+        with changing(tmp_path / "idx"):
+            assert missed.is_set()
+    else:
+        assert read_config(tmp_path / "idx")["kind"] == "lance export"
     thread.join()
 
 
-def test_no_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nearkin._storage.atomic._LOOKS", 2)
+def test_no_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="does not exist"), changing(tmp_path / "idx"):
         pass

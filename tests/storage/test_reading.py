@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._storage import folders, read_config, replacing_folder
+from nearkin import _storage
+from nearkin._storage import read_config, replacing_folder
 from nearkin._storage.manifest import write_manifest
 from nearkin.data import comparisons_from_names
 from nearkin.embedding.ordinal import estimator as ordinal_storage
@@ -61,15 +62,15 @@ def test_a_config_read_during_a_save_is_of_one_version(tmp_path: Path, monkeypat
     """Two of twelve rounds of three threads that changed an index ended in "another length than manifest.json"."""
     old, new = (nk.Index.build(X[:rows]) for rows in (20, 40))
     old.save(tmp_path / "idx")
-    saves, parsed = [new], folders._parsed
+    saves, read = [new], _storage.read_manifest
 
-    def replaced_then(file: Path) -> dict[str, Any]:
-        found = parsed(file)
+    def replaced_then(folder: Path) -> Any:
+        manifest = read(folder)
         if saves:
             saves.pop().save(tmp_path / "idx", overwrite=True)
-        return found
+        return manifest
 
-    monkeypatch.setattr(folders, "_parsed", replaced_then)
+    monkeypatch.setattr(_storage, "read_manifest", replaced_then)
     assert read_config(tmp_path / "idx")["n_rows"] == 40
 
 
@@ -106,7 +107,7 @@ def test_a_config_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
         others = {name: other for name, other in whole.items() if name != key}
         for config in (others, whole | {key: 3}, whole | {key: renamed}):
             (folder / "config.json").write_text(json.dumps(config))
-            write_manifest(folder, "hasher", 2)
+            write_manifest(folder, "hasher")
             with pytest.raises(ValueError, match=r"damaged|not a ITQ"):
                 nk.ITQ.load(folder)
 
@@ -129,6 +130,6 @@ def test_text_that_is_no_text_in_arrays_is_the_folders_damage(tmp_path: Path) ->
     towers(0).save(tmp_path / "model")
     file = tmp_path / "model" / "pairs.safetensors"
     file.write_bytes(file.read_bytes().replace(b"u0u1", b"\xff0u1"))
-    write_manifest(tmp_path / "model", "two-tower", 2)
+    write_manifest(tmp_path / "model", "two-tower")
     with pytest.raises(ValueError, match=r"model cannot be read \(UnicodeDecodeError"):
         nk.TwoTower.load(tmp_path / "model")

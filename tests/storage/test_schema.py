@@ -21,7 +21,7 @@ def test_a_key_missing_or_of_another_type_is_damage_or_harmless(tmp_path: Path) 
             other = [] if type(whole[key]) is not list else {}
             for config in ({k: v for k, v in whole.items() if k != key}, whole | {key: other}, whole | {key: True}):
                 file.write_text(json.dumps(config))
-                write_manifest(folder, whole["kind"], 2)
+                write_manifest(folder, whole["kind"])
                 try:
                     kind.answer(folder)
                 except ValueError as error:
@@ -37,6 +37,6 @@ def test_a_width_beyond_the_arrays_is_refused(tmp_path: Path) -> None:
     config = json.loads(file.read_text())
     config["fitted"]["n_features_in_"] = 10**7
     file.write_text(json.dumps(config))
-    write_manifest(tmp_path / "it", "scalar quantizer", 2)
+    write_manifest(tmp_path / "it", "scalar quantizer")
     with pytest.raises(ValueError, match="scale_ has shape"):
         ScalarQuantizer.load(tmp_path / "it")

@@ -1,14 +1,26 @@
-"""Saved artefacts: a folder of `config.json` and data files, written whole or not at all, and never a pickle."""
+"""Saved artefacts: a folder of `config.json` and data files, written whole or not at all, and never a pickle.
 
-from nearkin._storage.arrays import MappedRows as MappedRows
-from nearkin._storage.arrays import SavedArrays as SavedArrays
-from nearkin._storage.arrays import digest as digest
-from nearkin._storage.arrays import pack_ids as pack_ids
-from nearkin._storage.arrays import read_arrays as read_arrays
-from nearkin._storage.arrays import read_saved as read_saved
-from nearkin._storage.arrays import unpack_ids as unpack_ids
-from nearkin._storage.arrays import write_arrays as write_arrays
-from nearkin._storage.arrays import write_rows as write_rows
+One rule for every file and folder that is written, `check_target`: what exists is refused without `overwrite`, and with
+it exactly that is replaced which a manifest lists. Whoever changes their own folder in place passes it.
+"""
+
+import errno
+import glob
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from safetensors.numpy import load, save
+
+from nearkin._check import check_output
+from nearkin._fields import StrPath, counted
+from nearkin._json import parsed_json
 from nearkin._storage.atomic import changing as changing
 from nearkin._storage.atomic import discard as discard
 from nearkin._storage.atomic import recover as recover
@@ -16,15 +28,7 @@ from nearkin._storage.atomic import replacing as replacing
 from nearkin._storage.atomic import sweep as sweep
 from nearkin._storage.atomic import sync as sync
 from nearkin._storage.atomic import try_lock as try_lock
-from nearkin._storage.folders import adding as adding
-from nearkin._storage.folders import check_apart as check_apart
-from nearkin._storage.folders import check_space as check_space
-from nearkin._storage.folders import check_target as check_target
-from nearkin._storage.folders import damage_named as damage_named
-from nearkin._storage.folders import one_version as one_version
-from nearkin._storage.folders import read_config as read_config
-from nearkin._storage.folders import replacing_folder as replacing_folder
-from nearkin._storage.folders import saving_folder as saving_folder
+from nearkin._storage.manifest import FORMAT_VERSION, added, write_manifest
 from nearkin._storage.manifest import MANIFEST as MANIFEST
 from nearkin._storage.manifest import Manifest as Manifest
 from nearkin._storage.manifest import is_of_system as is_of_system
@@ -34,3 +38,258 @@ from nearkin._storage.manifest import read_manifest as read_manifest
 from nearkin._storage.manifest import regular_file as regular_file
 from nearkin._storage.manifest import strangers as strangers
 from nearkin._storage.manifest import verification as verification
+from nearkin._types import Fields, Record
+
+
+def check_target(
+    path: StrPath, overwrite: bool = False, inputs: Iterable[StrPath] = (), *, folder: bool = True
+) -> Path:
+    """The path of a folder, or file, that may be written; ValueError otherwise. Long work asks before it starts.
+
+    What exists and is not empty is refused. With `overwrite` a file is replaced, and a folder if its manifest lists all
+    that is in it, unless that is, or holds, one of `inputs` (FILE, FILE:KEY or patterns).
+    """
+    path = check_output(path)
+    if path.exists() and path.is_dir() != folder:
+        kinds = ("a file", "a folder") if folder else ("a folder", "a file")
+        raise ValueError(f"{path} is {kinds[0]}; give the name of {kinds[1]}")
+    place = next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
+    if not os.access(place, os.W_OK):
+        raise PermissionError(errno.EACCES, f"{path} cannot be made: {place} takes no files")
+    recover(path)
+    if not path.exists() or (not any(path.iterdir()) if folder else path.is_file() and not path.stat().st_size):
+        return path
+    if not overwrite:
+        raise ValueError(f"{path} exists; give another name, or overwrite=True to replace it")
+    target = Path(os.path.realpath(path))
+    for name in inputs:
+        for found in map(Path, map(os.path.realpath, _named(os.fspath(name)))):
+            if target in (found, *found.parents):
+                raise ValueError(f"{name} is an input and would be replaced with {path}; give another name to write to")
+    if folder and (others := strangers(path)):
+        more = f" and {counted(len(others) - 1, 'other')}" if len(others) > 1 else ""
+        raise ValueError(f"{path} holds {others[0]}{more}, which no {MANIFEST} of nearkin lists; move them away first")
+    return path
+
+
+def _named(given: str) -> list[str]:
+    """The files that FILE, FILE:KEY or a pattern may name."""
+    return [given, given.rpartition(":")[0] or given, *glob.glob(given, recursive=True)]
+
+
+def check_apart(one: StrPath, other: StrPath) -> None:
+    """Raise ValueError if two folders are the same, or one lies in the other: what writes one may remove the other."""
+    first, second = Path(os.path.realpath(one)), Path(os.path.realpath(other))
+    if first in (second, *second.parents) or second in first.parents:
+        raise ValueError(f"{one} and {other} are the same place, or one holds the other; give two folders apart")
+
+
+@contextmanager
+def saving_folder(path: StrPath, kind: str, config: Fields, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a new folder holding `config.json` for the caller to fill; it becomes `path` when the block ends.
+
+    ValueError as of `check_target`. A manifest of all files is written last.
+    """
+    with replacing_folder(path, overwrite) as folder:
+        folder.mkdir()
+        record = {"kind": kind, "format_version": FORMAT_VERSION, **config}
+        (folder / "config.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        write_manifest(folder, kind)  # of the config alone: a folder can be read while it is made
+        yield folder
+
+
+@contextmanager
+def replacing_folder(path: StrPath, overwrite: bool = False) -> Iterator[Path]:
+    """Yield the name of a folder for the caller to make and fill, with a config.json; else as `saving_folder`."""
+    check_target(path, overwrite)
+    with replacing(path) as fresh:
+        yield fresh
+        write_manifest(fresh, json.loads((fresh / "config.json").read_bytes())["kind"])
+        check_target(path, overwrite)  # again: the work between may have taken hours
+
+
+@contextmanager
+def adding(folder: Path, name: str, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a temporary path for a file that joins a saved folder, such as its report, or replaces the earlier one.
+
+    Its name is listed first. ValueError for a file of that name that is not listed, without `overwrite`.
+    """
+    with changing(folder):
+        if read_manifest(folder) is None:
+            raise ValueError(f"{folder} has no {MANIFEST}; give a folder that nearkin has saved")
+        check_target(folder / name, overwrite or name in added(folder), folder=False)
+        list_added(folder, name)
+        with replacing(folder / name) as fresh:
+            yield fresh
+
+
+def read_config(path: StrPath, kind: str | None = None) -> Record:
+    """Read the `config.json` of a saved folder; ValueError if it is missing, broken, or of another version or kind.
+
+    The folder must have the files that its manifest names, in their lengths, and its JSON files their checksums; the
+    others are verified when they are read. While another process saves there, it is the old one or the new.
+    """
+    return one_version(path, lambda folder: _read_config(folder, kind))
+
+
+def _read_config(path: Path, kind: str | None) -> Record:
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; give a folder that nearkin has saved")
+    if not (path / "config.json").is_file():
+        raise ValueError(f"{path} has no config.json; give a folder that nearkin has saved")
+    config = dict(parsed_json((path / "config.json").read_bytes()))
+    version, found = config["format_version"], config["kind"]
+    if version != FORMAT_VERSION:
+        how = "pip install -U nearkin" if version > FORMAT_VERSION else "make it again with this nearkin"
+        raise ValueError(f"{path} has format version {version}, this nearkin reads {FORMAT_VERSION}: {how}")
+    if kind is not None and found != kind:
+        raise ValueError(f"{path} holds the kind {found!r}; {kind!r} is needed")
+    if (manifest := read_manifest(path)) is None or manifest.kind != found:
+        raise ValueError(f"{path} has no {MANIFEST} of the kind {found!r}; the folder is damaged, copy it again")
+    for name in manifest.files:
+        manifest.verify(name, content=name.endswith(".json"))
+    return config
+
+
+Loaded = TypeVar("Loaded")
+_OF_DAMAGE = (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError, MemoryError)
+
+
+def one_version(path: StrPath, load: Callable[[Path], Loaded]) -> Loaded:
+    """`load(path)`, again if the folder was replaced meanwhile: what it read may be of the old one and of the new.
+
+    ValueError where the folder's content makes `load` fail, whatever it fails with; OSError as it comes.
+    """
+    path = Path(path)
+    while True:
+        before = _identity(path)
+        try:
+            with damage_named(path):
+                loaded = load(path)
+        except (OSError, ValueError):
+            if before != _identity(path):
+                continue
+            raise
+        if before == _identity(path):
+            return loaded
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Turn whatever a folder's content makes fail into a ValueError that names it; OSError is unchanged."""
+    try:
+        yield
+    except (ValueError, *_OF_DAMAGE) as error:
+        if type(error) is ValueError and str(path) in str(error):
+            raise
+        raise ValueError(f"{path} cannot be read ({type(error).__name__}: {error}); it is damaged") from error
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    """The identity of the folder at a path; a save changes it, because it puts another folder there."""
+    if not path.exists():
+        recover(path)
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_dev, found.st_ino, found.st_mtime_ns
+    return None
+
+
+# ---- arrays ----------------------------------------------------------------------------------------------------------
+
+_HEADER = 10_000  # bytes of the header of an .npy file, at most, in NumPy too
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write named arrays to a .safetensors file."""
+    # not `save_file`, which makes files that only their owner can read
+    path.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+
+
+def write_rows(path: Path, chunks: Iterable[np.ndarray], shape: tuple[int, int], dtype: np.dtype) -> None:
+    """Write an .npy file of rows as a stream: a full disk is an OSError there, and the process's end in a memory map,
+    whose pages would count as our memory until they are on disk."""
+    little = dtype.newbyteorder("<")
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": little.str, "fortran_order": False, "shape": shape})
+        for chunk in chunks:
+            file.write(np.ascontiguousarray(chunk, little).data)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Read the named arrays of a .safetensors file; ValueError if it is missing or damaged."""
+    with open_file(path) as file:
+        content = file.read()
+    try:
+        return load(content)
+    except Exception as error:  # safetensors has its own error type for every kind of damage
+        raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
+
+
+def pack_ids(name: str, ids: np.ndarray) -> dict[str, np.ndarray]:
+    """Ids (n,) as named arrays for a .safetensors file, which has no strings: text as rows of UTF-8 bytes."""
+    if ids.dtype.kind in "iuf":
+        return {f"{name}_ids": ids}
+    if ids.dtype.kind in "bM":
+        return {f"{name}_ids": ids.astype(np.int64)}
+    text = np.char.encode(ids.astype(str), "utf-8")
+    return {f"{name}_ids": text.view(np.uint8).reshape(len(ids), text.itemsize)}
+
+
+def unpack_ids(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """The ids that `pack_ids` packed under `name`."""
+    ids = arrays[f"{name}_ids"]
+    return ids if ids.ndim == 1 else np.char.decode(ids.view(f"S{ids.shape[1]}")[:, 0], "utf-8")
+
+
+def digest(*parts: object) -> str:
+    """16 hex digits for arrays, sparse matrices, text, bytes, and iterators of these: equal for equal contents."""
+    made = blake2b(digest_size=8)
+    for part in parts:
+        if isinstance(part, Iterator):
+            for one in part:
+                made.update(digest(one).encode())
+        elif sp.issparse(part):
+            made.update(digest(*(getattr(part, name) for name in ("indptr", "indices", "data"))).encode())
+        elif isinstance(part, bytes | str | None):
+            made.update(part if isinstance(part, bytes) else f"{part};".encode())
+        else:
+            array = np.ascontiguousarray(part)  # pyright: ignore[reportArgumentType, reportCallIssue]
+            is_text = array.dtype.kind in "OU"  # of any length
+            made.update(f"{'' if is_text else array.dtype}{array.shape}".encode())
+            made.update(repr(array.tolist()).encode() if is_text else array.tobytes())
+    return made.hexdigest()
+
+
+def map_rows(path: Path) -> np.ndarray:
+    """Rows (n, d) of an .npy file, which stays on the disk; ValueError if it is damaged."""
+    with open_file(path) as file:
+        header = file.readline(_HEADER)
+    try:
+        if b"L" in header:  # of a number as in Python 2, of which NumPy would warn
+            raise ValueError("its header is of Python 2")
+        return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)  # a pickle holds the rows, and no file
+    except Exception as error:  # the header is Python source, and may raise what its parser raises
+        if is_of_system(error):
+            raise
+        raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
+
+
+class SavedArrays(NamedTuple):
+    """The path of a folder, its config.json, and its arrays."""
+
+    path: Path
+    config: Record
+    arrays: dict[str, np.ndarray]
+
+
+def read_saved(source: StrPath | SavedArrays, kind: str | None = None) -> SavedArrays:
+    """Read a folder whole, of one version; what was read already is given back. ValueError for another kind."""
+    found = source if isinstance(source, SavedArrays) else one_version(source, _read)
+    if kind is not None and found.config["kind"] != kind:
+        raise ValueError(f"{found.path} holds the kind {found.config['kind']!r}; {kind!r} is needed")
+    return found
+
+
+def _read(path: Path) -> SavedArrays:
+    return SavedArrays(path, read_config(path), read_arrays(path / "arrays.safetensors"))

@@ -1,11 +1,10 @@
 """Atomic replacement of files and folders: readers see the old or the new one, also after a crash.
 
-What is new is made in a *workspace*, a folder `.NAME.xxxxxxxx` next to NAME, as `fresh`. At the end the two names are
-exchanged. Where the system cannot do that, the old one waits in the workspace as `old` between two renames. A workspace
-whose maker has died (its lock is free) is swept at the next save; an `old` there is put back by a save or load.
+What is new is made in a *workspace*, a folder `.NAME.nearkin-xxxxxxxx` next to NAME, as `fresh`. At the end it is
+renamed; a folder that it replaces waits in the workspace as `old` for that moment. The workspace is locked while its
+maker lives. One whose lock is free is swept at the next save; an `old` there is put back by a save or load.
 """
 
-import ctypes
 import errno
 import glob
 import os
@@ -17,19 +16,18 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import ModuleType
-
-from filelock import FileLock, Timeout
 
 from nearkin._check import check_output
 from nearkin._fields import StrPath
 
 try:
     import fcntl
-except ImportError:  # Windows
+except ImportError:  # Windows: a killed writer's workspace is not swept there
     fcntl = None
 
-_CONTENT = {"lock", "fresh", "old"}  # of a workspace
+_NO_LOCKS = "this job locks what it changes, which needs Linux or macOS: save the changed index under another name"
+_MARK = ".nearkin-"  # in the name of a workspace
+_MOMENT, _LOOKS = 0.05, 20  # seconds between two looks, and how many of them a folder may be missing
 
 
 @contextmanager
@@ -37,8 +35,8 @@ def replacing(path: StrPath) -> Iterator[Path]:
     """Yield a temporary path next to `path`; when the block ends without error, it becomes `path`.
 
     Works for files and for folders; the new has the mode, owner and group of the old. The parent folder is made if it
-    is missing. At any moment, and whenever the process dies, `path` is the old or the new; what is new is on the disk
-    before it gets the name. OSError where that fails.
+    is missing. Whenever the process dies, nearkin reads the old or the new; what is new is on the disk before it gets
+    the name. OSError where that fails.
     """
     path = Path(os.path.realpath(check_output(path)))
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -55,20 +53,26 @@ def replacing(path: StrPath) -> Iterator[Path]:
                 _keep_rights(path, fresh)
             sync_tree(fresh)
             sync(workspace)
-            _put(fresh, path, workspace / "old")
+            if path.is_dir():
+                os.rename(path, workspace / "old")
+            os.replace(fresh, path)
             sync(path.parent)
         except OSError as error:
             if error.filename is None and error.errno is not None:  # "No space left on device", but where?
                 raise OSError(error.errno, error.strerror, str(path)) from error
             raise
-        finally:
-            _settle(workspace, path)
 
 
 def recover(path: StrPath) -> None:
-    """Put back what a killed writer of `path` had set aside, and sweep what it left; a living writer is left alone."""
+    """Put back what a killed writer of `path` had set aside, and sweep what it left. A living writer is left alone; if
+    it is between its two renames, wait for it."""
     path = Path(os.path.realpath(path))
-    sweep(path.parent, glob.escape(path.name))
+    name = glob.escape(path.name)
+    for _ in range(_LOOKS):
+        sweep(path.parent, name)
+        if path.exists() or not any(path.parent.glob(f".{name}{_MARK}????????/old")):
+            return
+        time.sleep(_MOMENT)
 
 
 def discard(path: StrPath) -> None:
@@ -76,53 +80,31 @@ def discard(path: StrPath) -> None:
     path = Path(os.path.realpath(path))
     with _workspace(path) as workspace:
         os.rename(path, workspace / "fresh")
-        _settle(workspace, path)
 
 
 def sweep(folder: Path, name: str = "?*") -> None:
     """`recover` for whatever was being written in a folder, or for what the pattern `name` fits."""
-    for workspace in folder.glob(f".{name}.????????"):
-        if is_workspace(workspace):
-            with suppress(Timeout, OSError, NotImplementedError), FileLock(workspace / "lock", timeout=0):
-                _settle(workspace, folder / workspace.name[1:-9])
+    for workspace in folder.glob(f".{name}{_MARK}????????"):
+        with suppress(OSError), _locked(workspace) as is_mine:
+            if is_mine:
+                _settle(workspace, folder / workspace.name[1:].rpartition(_MARK)[0])
 
 
-def is_workspace(place: Path) -> bool:
-    """Whether it holds what workspaces hold."""
-    try:
-        names = {name for name in os.listdir(place) if not name.startswith(".fresh.")}  # of a save into the workspace
-    except OSError:  # a file, or gone in between
-        return False
-    return names <= _CONTENT and (not names or "lock" in names)
+def is_workspace(name: str) -> bool:
+    return name.startswith(".") and _MARK in name
 
 
 @contextmanager
 def _workspace(path: Path) -> Iterator[Path]:
     while True:
-        workspace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        lock = FileLock(workspace / "lock")
-        with suppress(FileNotFoundError, FileExistsError):  # the latter of filelock, which makes the folder again
-            lock.acquire()
-        try:
-            if lock.is_locked and (workspace / "lock").exists():  # else swept by another process before it was locked
-                yield workspace
+        workspace = Path(tempfile.mkdtemp(prefix=f".{path.name}{_MARK}", dir=path.parent))
+        with _locked(workspace) as is_mine:
+            if is_mine is not False:  # else swept by another process before it was locked
+                try:
+                    yield workspace
+                finally:
+                    _settle(workspace, path)
                 return
-        finally:
-            lock.release()
-
-
-def _put(fresh: Path, path: Path, old: Path) -> None:
-    """Give `fresh` the name `path`. Afterwards `fresh` or `old`, or nothing, holds what stood there before."""
-    if not path.is_dir():
-        try:
-            os.replace(fresh, path)
-            return
-        except OSError:
-            if not (fresh.is_dir() and path.is_dir()):  # else another writer has been faster
-                raise
-    if not exchange(fresh, path):
-        os.rename(path, old)
-        os.rename(fresh, path)
 
 
 def _keep_rights(path: Path, fresh: Path) -> None:
@@ -153,62 +135,31 @@ def _settle(workspace: Path, path: Path) -> None:
     old = workspace / "old"
     if os.path.lexists(old) and not os.path.lexists(path):
         os.rename(old, path)
-    for place in (workspace / "fresh", old):
-        shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)
-    if not any(map(os.path.lexists, (workspace / "fresh", old))):  # the lock last: it marks a workspace
-        shutil.rmtree(workspace, ignore_errors=True)
+    shutil.rmtree(workspace, ignore_errors=True)
     if workspace.exists():
         warnings.warn(f"{workspace} cannot be removed, look at its permissions; {path} does not need it", stacklevel=2)
 
 
-_CURRENT_FOLDER, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux's fcntl.h and fs.h
-try:
-    _renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # Linux's, from glibc 2.28 on
-except TypeError:  # Windows has no library without a name
-    _renameat2 = None
-_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EXDEV)  # an old kernel, or a file system without it
-
-
-def exchange(one: Path, other: Path) -> bool:
-    """Swap two names in one step; False where the system has no such step."""
-    if _renameat2 is None:
-        return False
-    if _renameat2(_CURRENT_FOLDER, os.fsencode(one), _CURRENT_FOLDER, os.fsencode(other), _EXCHANGE) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in _CANNOT:
-        return False
-    raise OSError(code, os.strerror(code), str(one), None, str(other))
-
-
 def sync_tree(path: Path) -> None:
     """Wait until a file, or a folder with all that it holds, is on the disk."""
-    for folder, _, names in os.walk(path, topdown=False):
-        for name in names:
-            sync(Path(folder, name))
-        sync(Path(folder))
-    if not path.is_dir():
-        sync(path)
+    for place in (*path.rglob("*"), path):
+        sync(place)
 
 
 def sync(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk, where the system can do that."""
-    kind = stat.S_IFMT(path.lstat().st_mode)
-    if kind not in (stat.S_IFREG, stat.S_IFDIR):  # opening a FIFO would block
-        return
     with suppress(PermissionError):  # a file there may be another user's
         number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
         except OSError as error:
-            if kind == stat.S_IFREG or error.errno not in _CANNOT:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
                 raise
         finally:
             os.close(number)
 
 
-_MOMENT, _LOOKS = 0.05, 20  # seconds between two looks, and how many of them a folder may be missing
-_held: set[int] = set()  # numbers of the folders that are open here
+_held: set[int] = set()  # numbers of the folders that are locked here
 
 
 @contextmanager
@@ -220,22 +171,60 @@ def changing(path: StrPath, *, wait: bool = True) -> Iterator[None]:
     folder in its place: who has waited looks again and locks that one. A plain save does not ask. FileNotFoundError if
     there is no such folder, OSError on Windows. File systems without `flock` keep nobody apart.
     """
-    _locks()
+    if fcntl is None:
+        raise OSError(_NO_LOCKS)
     path = Path(os.path.realpath(path))
     while True:
-        number = _opened(path)
-        _held.add(number)
-        try:
-            if try_lock(number) and _stands_at(path, number):
+        recover(path)
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist; give a folder that nearkin has saved")
+        with _locked(path) as is_mine:
+            if is_mine is not False:
                 yield
                 return
-            if not wait:
-                raise ValueError(f"{path} is being written by another process; wait for it, or give another name")
-        finally:
-            if number in _held:  # else closed by a fork
-                _held.remove(number)
-                os.close(number)
+        if not wait:
+            raise ValueError(f"{path} is being written by another process; wait for it, or give another name")
         time.sleep(_MOMENT)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool | None]:
+    """Lock a folder until the block ends, as `try_lock`; False too if the name has gone, or to another folder."""
+    if fcntl is None:
+        yield None
+        return
+    try:
+        number = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        yield False
+        return
+    _held.add(number)
+    try:
+        is_mine = try_lock(number)
+        yield is_mine if _stands_at(folder, number) else False
+    finally:
+        if number in _held:  # else closed by a fork
+            _held.remove(number)
+            os.close(number)
+
+
+def _stands_at(path: Path, number: int) -> bool:
+    """Whether the open folder is the one that has the name now."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.stat(path), os.fstat(number))
+    return False
+
+
+def try_lock(number: int) -> bool | None:
+    """Lock an open file or folder until it is closed. False where another process or descriptor holds it; None on a
+    file system without such locks."""
+    if fcntl is None:
+        raise OSError(_NO_LOCKS)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return False if isinstance(error, BlockingIOError) else None
+    return True
 
 
 def _close_in_child() -> None:
@@ -244,43 +233,5 @@ def _close_in_child() -> None:
         os.close(_held.pop())
 
 
-if hasattr(os, "register_at_fork"):
+if fcntl is not None:
     os.register_at_fork(after_in_child=_close_in_child)
-
-
-def _locks() -> ModuleType:
-    """The module with `flock`; OSError where the system has none."""
-    if fcntl is None:
-        raise OSError(
-            "this job locks what it changes, by a call that Linux and macOS have and this system lacks; run it there, "
-            "or change the index in Python and save it under another name"
-        )
-    return fcntl
-
-
-def _opened(path: Path) -> int:
-    """The open folder; if it is missing, tried again a moment later: it may be between the two renames of a save."""
-    for _ in range(_LOOKS):
-        with suppress(FileNotFoundError):
-            return os.open(path, os.O_RDONLY)
-        recover(path)
-        time.sleep(_MOMENT)
-    raise FileNotFoundError(f"{path} does not exist; give a folder written by save or by `nearkin ... --out`")
-
-
-def try_lock(number: int) -> bool:
-    """Lock an open file or folder until it is closed; False where another process or descriptor holds it."""
-    locks = _locks()
-    try:
-        locks.flock(number, locks.LOCK_EX | locks.LOCK_NB)
-    except OSError as error:  # others than this one are of a file system without locks
-        return not isinstance(error, BlockingIOError)
-    return True
-
-
-def _stands_at(path: Path, number: int) -> bool:
-    """Whether the open folder is the one that has the name now."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(number))
-    except FileNotFoundError:
-        return False

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from nearkin._check import check_choice, check_instance
 from nearkin._exact import keys_of_pairs
-from nearkin._storage import MappedRows, write_rows
+from nearkin._storage import map_rows, write_rows
 from nearkin.index.code_tables import Found, best_of
 
 KEPT_TYPES = {"float32": 0, "float16": 2, "int8": 4}  # of kept vectors, and rows of a file that hold the offsets
@@ -29,7 +29,7 @@ class KeptVectors:
     that lie farther from 0 than they are wide, unless these vectors are held exactly without. None before the first."""
 
     def __init__(
-        self, blocks: list[np.ndarray | MappedRows], order: np.ndarray | None = None, offsets: np.ndarray | None = None
+        self, blocks: list[np.ndarray], order: np.ndarray | None = None, offsets: np.ndarray | None = None
     ) -> None:
         self.blocks = blocks
         self.order = order
@@ -93,7 +93,7 @@ class KeptVectors:
         blocks, about = self.blocks if self._stored() else [], self.about(X)
         last = about.stored(X)
         # joined: every search goes through all blocks
-        while blocks and isinstance(before := blocks[-1], np.ndarray) and len(before) < min(_CHUNK, 2 * len(last)):
+        while blocks and len(before := blocks[-1]) < min(_CHUNK, 2 * len(last)):
             blocks, last = blocks[:-1], np.concatenate([before, last])
         return KeptVectors([*blocks, last], order, about.offsets)
 
@@ -145,15 +145,15 @@ class KeptVectors:
     @classmethod
     def load(cls, path: Path, n_rows: int, d: int) -> "KeptVectors":
         """Map the file; ValueError unless it holds vectors (n_rows, d)."""
-        rows = MappedRows(path)
+        rows = map_rows(path)
         width, more = d + _STEP * (rows.dtype == np.int8), KEPT_TYPES.get(rows.dtype.name, -1)
         if rows.shape != (n_rows + more, width):
             raise ValueError(
                 f"{path} has {rows.dtype} vectors of shape {rows.shape}, the index needs float32 {(n_rows, d)}; "
                 "the folder is damaged, or the file is of another index"
             )
-        offsets: np.ndarray = np.frombuffer(rows.cut(n_rows).tobytes(), "<f4", d if more else 0)
-        return cls([rows], offsets=offsets if more and n_rows else None)
+        offsets: np.ndarray = np.frombuffer(rows[n_rows:].tobytes(), "<f4", d if more else 0)
+        return cls([rows[:n_rows]], offsets=offsets if more and n_rows else None)
 
 
 def _offsets(X: np.ndarray, dtype: np.dtype) -> np.ndarray:

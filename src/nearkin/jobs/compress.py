@@ -77,7 +77,6 @@ def compress_file(
     steps, group, source = steps or Steps(), current(), file if train is None else train
     _storage.check_target(out, overwrite, [*file.files, *source.files])
     kept = KeptVectors.wanted(keep_vectors, file.shape[1], file.dtype)
-    _storage.check_space(out, len(file) * (kept.row_bytes if kept else 1))  # a code has at least one byte
     if checkpoint is not None:
         _storage.check_apart(checkpoint, out)
     if source.shape[1] != file.shape[1]:

@@ -73,7 +73,6 @@ def embed_pairs(
     _storage.check_target(out, overwrite, [path] if start is None or own else [path, start])
     columns["split"] = None if split in SPLITS else split
     pairs, known_names, options = read_as(path, start, columns)
-    _storage.check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     names = side_names_of(pairs) if start is None else known_names
     if start is not None:
         model, judged, notes = _trained_further(pairs, start, dim, split, callback)

@@ -158,7 +158,7 @@ class Journal:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab+", buffering=0)  # what cannot be written must not wait in a buffer
         try:
-            if not try_lock(self._file.fileno()):
+            if try_lock(self._file.fileno()) is False:
                 raise ValueError(f"{path} is in use by another `nearkin ask`; stop it, or give another --out")
             sync(path.parent)
             self._file.seek(0)
