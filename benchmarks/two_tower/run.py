@@ -28,7 +28,6 @@ from benchmarks.two_tower.figures import draw_methods
 from benchmarks.two_tower.peers import fit_peer, with_implicit
 from benchmarks.two_tower.problems import read, test_metrics
 from benchmarks.two_tower.sampled import SampledBCE
-from benchmarks.two_tower.sub_blocks import SubBlocks
 from nearkin.data import Parts
 from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton
 
@@ -45,7 +44,6 @@ WAYS: dict[str, dict[str, Any] | None] = {
     "adam, random start": {"solver": Adam(start="random", learning_rate=0.01)},
     "gauss-newton, alternating": {"solver": GaussNewton(start="random")},
     "gauss-newton, joint": {"solver": GaussNewton(start="random", alternating=False)},
-    "sub-blocks": {"solver": SubBlocks(start="random", learning_rate=0.01)},
     "l-bfgs": {"solver": LBFGS(start="random")},
     "in-batch softmax": {"loss": "in-batch-softmax", "solver": Adam(batch_size=1024, learning_rate=0.01)},
     "sampled bce": {"loss": SampledBCE(), "solver": Adam(learning_rate=0.01)},

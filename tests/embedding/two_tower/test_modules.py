@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 import nearkin as nk
-from benchmarks.two_tower.sub_blocks import SubBlocks
 from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, GaussNewton
 
 
@@ -37,7 +36,7 @@ def tower() -> nn.Module:
 
 @pytest.mark.parametrize(
     "solver",
-    [Adam(max_iter=15, learning_rate=0.02), GaussNewton(max_iter=5), SubBlocks(max_iter=8, learning_rate=0.02)],
+    [Adam(max_iter=15, learning_rate=0.02), GaussNewton(max_iter=5)],
     ids=lambda solver: solver.name,
 )
 def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solver: object, tmp_path: Path) -> None:
@@ -95,7 +94,6 @@ def test_modules_on_a_gpu_train_there_as_on_the_cpu(parts: nk.data.Parts, name: 
     "way",
     [
         {"solver": Adam(max_iter=6)},
-        {"solver": SubBlocks(max_iter=4)},
         {"loss": "in-batch-softmax", "solver": Adam(max_iter=6, batch_size=128)},
     ],
 )
