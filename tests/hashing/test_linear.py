@@ -1,7 +1,5 @@
 """What linear hashers share: moments of Table 3, streams of blocks, FAISS indexes that take vectors, error texts."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -52,18 +50,15 @@ def test_asymmetric_search_finds_more_neighbours(X):
     assert plain < real_query, f"recall@10: {plain}, asymmetric {real_query}"
 
 
-@each("make", [nk.ITQ, nk.OnE, nk.OgE, nk.PCAHash, nk.RandomHyperplanes])
-def test_far_vectors_are_left_out_of_training(X, make):
-    """With one of 2,500 vectors of SIFT 10^6 times as long ITQ kept .003 of the neighbours, without it .408."""
-    for (places, size), labels in product((([0], 1e6), ([3, 77, 80, 599], 1e4)), (None, np.arange(len(X)) % 3)):
-        rows = X.copy()
-        rows[places] *= np.float32(size)
-        with pytest.warns(UserWarning, match=rf"X has far vectors: vector {places[0]} (lies|and 3 more lie)"):
-            fitted = make(8, random_state=0).fit(rows, labels)
-        usual = None if labels is None else np.delete(labels, places)
-        alone = make(8, random_state=0).fit(np.delete(rows, places, axis=0), usual)
-        for name in ("mean_", "projection_", "intercept_"):
-            np.testing.assert_array_equal(getattr(fitted, name), getattr(alone, name))
+@each("make", [nk.OnE, nk.OgE])
+def test_far_vectors_are_left_out_with_their_labels(X, make):
+    rows, labels, places = X.copy(), np.arange(len(X)) % 3, [3, 77, 80, 599]
+    rows[places] *= np.float32(1e4)
+    with pytest.warns(UserWarning, match="vector 3 and 3 more lie"):
+        fitted = make(8, random_state=0).fit(rows, labels)
+    alone = make(8, random_state=0).fit(np.delete(rows, places, axis=0), np.delete(labels, places))
+    for name in ("mean_", "projection_", "intercept_"):
+        np.testing.assert_array_equal(getattr(fitted, name), getattr(alone, name))
 
 
 @each("make", [nk.ITQ, nk.OnE, nk.OgE, nk.PCAHash])
@@ -72,21 +67,3 @@ def test_more_bits_than_rank_names_the_rank(rng, make, n_features):
     X = rng.standard_normal((100, 5)) @ rng.standard_normal((5, n_features))
     with pytest.raises(ValueError, match="n_bits is 8; it must be at most 5, the rank of the centred X"):
         make(8).fit(X)
-
-
-@each(
-    ("parameters", "error", "message"),
-    [
-        ({"n_bits": 0}, ValueError, "n_bits is 0"),
-        ({"n_bits": 2.5}, TypeError, "n_bits is 2.5"),
-        ({"n_bits": 4, "scale": "eq26"}, ValueError, "scale is 'eq26'; it must be one of 'eq25', 'top-eigenvalue'"),
-        ({"n_bits": 4, "scale": -1.0}, ValueError, "scale is -1.0"),
-        ({"n_bits": 4, "n_components": 0}, ValueError, "n_components is 0"),
-        ({"n_bits": 4, "tol": -1.0}, ValueError, "tol is -1.0"),
-        ({"n_bits": 4, "max_iter": 0}, ValueError, "max_iter is 0"),
-    ],
-)
-@each("make", [nk.OnE, nk.OgE])
-def test_bad_parameters_are_named(X, make, parameters, error, message):
-    with pytest.raises(error, match=message):
-        make(**parameters).fit(X)

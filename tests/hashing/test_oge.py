@@ -6,7 +6,6 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin.metrics.hamming import hamming_histograms
-from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +53,6 @@ def test_few_vectors_get_a_larger_ridge_than_many(digits):
 def test_less_quantization_loss_than_itq(digits):
     oge, itq = nk.OgE(16, random_state=0).fit(digits), nk.ITQ(16, random_state=0).fit(digits)
     assert oge.quantization_error(digits) < 0.9 * itq.quantization_error(digits)
-
-
-@each(("name", "value"), [("mu", 0.0), ("mu", -1.0), ("ridge", 0.0)])
-def test_penalties_must_be_positive(digits, name, value):
-    with pytest.raises(ValueError, match=f"{name} is {value}; it must be greater than 0"):
-        nk.OgE(8, **{name: value}).fit(digits)
 
 
 def test_duplicated_rows_with_few_distinct_points(rng):

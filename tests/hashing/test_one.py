@@ -102,10 +102,3 @@ def test_the_loop_stops_at_a_small_change_and_keeps_the_columns_of_the_least_los
         assert (V[0], history) == (columns, expected), losses
         reported = [(i, {"objective": loss, "total": len(losses)}) for i, loss in enumerate(expected, start=1)]
         assert steps == reported, losses
-
-
-def test_unknown_solver_is_named(digits):
-    with pytest.raises(ValueError, match="solver is 'sgd'; it must be one of 'columns', 'stiefel'"):
-        nk.OnE(8, solver="sgd").fit(digits)
-    with pytest.raises(ValueError, match="n_inner is 0"):
-        nk.OnE(8, n_inner=0).fit(digits)

@@ -28,9 +28,3 @@ def test_orthogonal_normals_in_groups_of_d(rng):
 def test_projections_have_about_unit_variance(rng):
     X = rng.standard_normal((500, 30)) * 7
     assert nk.RandomHyperplanes(64, random_state=0).fit(X).project(X).var() == pytest.approx(1, rel=0.1)
-
-
-@each("orthogonal", [False, True])
-def test_more_bits_than_memory_holds_are_refused_at_once(rng, orthogonal):
-    with pytest.raises(ValueError, match=r"n_bits is 500000000; it must be .*1048576"):
-        nk.RandomHyperplanes(500_000_000, orthogonal=orthogonal).fit(rng.standard_normal((50, 6)))

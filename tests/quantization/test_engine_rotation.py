@@ -4,7 +4,6 @@ import faiss
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.utils.estimator_checks import check_estimator
 
 import nearkin as nk
 from nearkin.quantization.engine_rotation import NAMED, _CodedRows, _is_isotropic, find_codec, turned
@@ -14,12 +13,6 @@ from tests.refusals import each_refused
 
 def recall(model: nk.Rotation) -> dict[str, float]:
     return {trial["candidate"]: trial["value"] for trial in model.trials_}
-
-
-@pytest.mark.filterwarnings("ignore:the covariance of X is isotropic")
-def test_scikit_learn_contract():
-    with np.errstate(all="ignore"):
-        check_estimator(nk.Rotation("int8", max_iter=2), on_skip=None)
 
 
 @each("codec", ["sign", "rabitq"])

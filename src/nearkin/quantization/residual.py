@@ -33,7 +33,7 @@ from nearkin.quantization.additive import (
     steady_numbers,
 )
 from nearkin.quantization.axis import learned_grid
-from nearkin.quantization.codebooks import CoarseQuantizer, make_room
+from nearkin.quantization.codebooks import CoarseQuantizer, calming_scale, make_room
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.statistics import Shard, far_rows, shared_generator, whole_rows
@@ -521,8 +521,8 @@ def fill_values(quantizer: faiss.AdditiveQuantizer, values: np.ndarray) -> None:
 
 def learn_tables(norms: np.ndarray, seed: int) -> np.ndarray:
     """Tables (2, 16) float32 whose sums lie near the squared norms (n,): a residual quantizer of one column."""
-    column = np.ascontiguousarray(norms[:, None], np.float32)
-    return start(column, 2, faiss_bridge.SCANNED, seed).reshape(2, faiss_bridge.SCANNED)
+    size = calming_scale(norms)  # squares of what is too large end FAISS's k-means, and with it the process
+    return start(np.float32(size * norms[:, None]), 2, faiss_bridge.SCANNED, seed).reshape(2, -1) / np.float32(size)
 
 
 def fill_tables(quantizer: faiss.AdditiveQuantizer, tables: np.ndarray) -> None:
