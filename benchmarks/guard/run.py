@@ -26,7 +26,7 @@ import numpy as np
 import nearkin as nk
 
 HERE = Path(__file__).parent
-DATA = os.environ.get("NEARKIN_DATA") or HERE.parents[2] / "shared" / "data"
+DATA = os.environ.get("NEARKIN_DATA") or HERE / "../../../shared/data"
 FILES = ("sift_bsds", "cifar10_gist512", "wordnet_minilm", "mnist", "ml100k", "music_triplets")
 KS = (1, 10, 100)
 BYTES = (8, 16, 32)
