@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable
 from copy import copy
-from itertools import chain
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -197,73 +196,30 @@ def check_row_weights(weights: ArrayLike, n: int) -> np.ndarray:
 
 
 def check_labels(labels: ArrayLike, name: str, n: int) -> np.ndarray:
-    """Return class labels (n,), whole numbers or text, or rows of 0 and 1 (n, c) as bool: of several labels, where two
-    rows are alike if they share one. Rows for which `has_sets` is true become such rows. A column (n, 1) holds
-    classes. ValueError for anything else."""
-    sparse: Any = labels
-    sparse = labels = _marks(sparse) if has_sets(labels) else sparse
-    several = f"of several labels a row, give sets: [set(row) for row in {name}]"
-    found = as_array(sparse.toarray() if hasattr(sparse, "toarray") else labels, name, several)
+    """Return class labels (n,), whole numbers or text; a column (n, 1) holds classes. Of several labels a row it is a
+    mask (n, c) of dtype bool, dense or sparse, where two rows are alike if they share a label. ValueError for anything
+    else."""
+    mask = f"of several labels a row give a mask ({n}, c) of dtype bool, such as {name} != 0"
+    dense: Any = labels
+    found = as_array(dense.toarray() if hasattr(dense, "toarray") else labels, name, mask)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
-    if found.ndim not in (1, 2) or len(found) != n:
-        raise ValueError(f"{name} has shape {found.shape}; it must be ({n},), or ({n}, c) rows of 0 and 1")
     if found.dtype.kind == "O" and len({isinstance(cell, str) for cell in found.flat}) == 1:  # not text and numbers
         found = np.array(found.tolist())
     found = np.char.decode(found, "utf-8") if found.dtype.kind == "S" else found
     whole = found.dtype.kind in "iubU" or (found.dtype.kind == "f" and bool((found == np.floor(found)).all()))
-    if not whole or (found.ndim == 2 and not np.isin(found, (0, 1)).all()):
-        needs = f"classes, whole numbers or text, none missing; {several}", "rows of 0 and 1, a column for each label"
+    if found.ndim not in (1, 2) or len(found) != n or not whole or (found.ndim == 2 and found.dtype != np.bool_):
         raise ValueError(
-            f"{name} has shape {found.shape} and dtype {found.dtype}; it must hold {needs[found.ndim - 1]}"
+            f"{name} has shape {found.shape} and dtype {found.dtype}; it must be ({n},) classes, whole numbers or "
+            f"text, none missing; {mask}"
         )
-    return found.astype(bool) if found.ndim == 2 else found
-
-
-_SETS = (set, frozenset, list, tuple)  # several labels of a row
-
-
-def has_sets(labels: ArrayLike) -> bool:
-    """Whether these are several labels a row: sets, or lists of text or of different lengths."""
-    cells: Any = labels
-    if not isinstance(cells, list | tuple) and str(getattr(cells, "dtype", "")) != "object":
-        return False
-    rows = [row for row in cells if isinstance(row, _SETS)]
-    return (
-        any(isinstance(row, set | frozenset) or any(isinstance(name, str) for name in row) for row in rows)
-        or len(set(map(len, rows))) > 1
-    )
-
-
-def _marks(labels: Iterable[Any]) -> np.ndarray:
-    """Rows of sets, lists or single labels as bool (n, c), a column for each label that occurs."""
-    rows = [row if isinstance(row, _SETS) else (row,) for row in labels]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(chain.from_iterable(rows)))}
-    if len({isinstance(name, str) for name in numbers}) > 1:
-        raise TypeError("labels are text and numbers; give labels of one type")
-    marks = np.zeros((len(rows), max(2, len(numbers))), bool)  # a single column would hold classes
-    for mark, row in zip(marks, rows, strict=True):
-        mark[[numbers[name] for name in row]] = True
-    return marks
-
-
-def _as_sets(labels: ArrayLike, name: str, n: int) -> list[Any]:
-    """Sets unchanged, single labels as a list; ValueError for rows of 0 and 1, whose columns have no name."""
-    given: Any = labels
-    found = given if has_sets(given) else check_labels(given, name, n)
-    if isinstance(found, np.ndarray) and found.ndim == 2:
-        raise ValueError(f"{name} has shape {found.shape} and the other labels are sets; give both alike")
-    return found.tolist() if isinstance(found, np.ndarray) else list(found)
+    return found
 
 
 def check_label_pair(
     labels: ArrayLike, name: str, n: int, others: ArrayLike, other: str, m: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (n,) and (m,) as `check_labels` gives them, of one kind, sets with the same columns."""
-    if has_sets(labels) or has_sets(others):
-        one, two = _as_sets(labels, name, n), _as_sets(others, other, m)
-        marks = _marks([*one, *two])
-        labels, others = marks[: len(one)], marks[len(one) :]
+    """Labels (n,) and (m,) as `check_labels` gives them, of one kind."""
     left, right = check_labels(labels, name, n), check_labels(others, other, m)
     if left.shape[1:] != right.shape[1:]:
         raise ValueError(f"{name} has shape {left.shape} and {other} {right.shape}; give both alike")

@@ -169,7 +169,7 @@ def test_rankings_of_one_table_have_the_same_items_users_and_seen_pairs(
 
         return told
 
-    for name in ("ranking_values", "list_values"):
+    for name in ("ranking_metrics", "list_metrics"):
         monkeypatch.setattr(jobs.pairs, name, watched(getattr(jobs.pairs, name)))
     features, out = ("--right-features", shop / "items.csv"), ("--out", tmp_path / "out")
     record = {

@@ -84,11 +84,11 @@ def test_rows_of_several_labels(data: tuple[np.ndarray, ...], rng: np.random.Gen
     """An answer is right if it shares a label with the query; rows of one label each are judged as classes are."""
     X, Q, y, yq = data
     exact, bits = nk.Index.build(X), nk.Index.build(X, nk.ITQ(n_bits=8, random_state=0), metric="hamming")
-    one_hot, asked = ((names[:, None] == [*NAMES, "dog"]).astype(int) for names in (y, yq))
+    one_hot, asked = (names[:, None] == [*NAMES, "dog"] for names in (y, yq))
     for index in (exact, bits):
         assert judge_by_label(index, Q, one_hot, asked) == judge_by_label(index, Q, y, yq)
-    one_hot[rng.random(one_hot.shape) < 0.2] = 1
-    shared = (asked @ one_hot.T) > 0
+    one_hot |= rng.random(one_hot.shape) < 0.2
+    shared = asked.astype(int) @ one_hot.T > 0
     scores = -((Q[:, None] - X) ** 2).sum(-1)
     expected = np.mean([average_precision_score(right, s) for right, s in zip(shared, scores, strict=True)])
     assert judge_by_label(exact, Q, one_hot, asked)["mAP"] == pytest.approx(expected)

@@ -109,26 +109,6 @@ def test_a_faiss_index_ranks_as_its_vectors_do(problem: tuple) -> None:
         recommend(P, index, 4, candidates=[1])
 
 
-@each("turned", [False, True])
-def test_codes_decoded_for_many_queries_rank_as_the_codes_do(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, turned: bool
-) -> None:
-    P, Q = (rng.standard_normal((n, 8), dtype=np.float32) for n in (60, 300))
-    index = faiss.IndexPQ(8, 4, 4, faiss.METRIC_INNER_PRODUCT)
-    if turned:
-        index = faiss.IndexPreTransform(faiss.RandomRotationMatrix(8, 8), index)
-    index.train(Q)
-    index.add(Q)
-    seen = sp.csr_matrix(rng.random((60, 300)) < 0.1)
-    slow = recommend(P, index, 10, seen=seen)
-    monkeypatch.setattr("nearkin.metrics.ranking.MANY", 1)
-    fast = recommend(P, index, 10, seen=seen)
-    np.testing.assert_allclose(fast[0], slow[0], rtol=1e-4, atol=1e-5)
-    unequal = fast[1] != slow[1]  # rights of one code have one score, in any order
-    codes = index.reconstruct_n(0, 300)
-    np.testing.assert_allclose(codes[fast[1][unequal]] @ np.eye(8), codes[slow[1][unequal]], atol=1e-4)
-
-
 def test_metrics_of_lists_are_those_of_their_embeddings(problem: tuple) -> None:
     P, Q, seen, held = problem
     _, ranked = recommend(P, Q, 10, seen=seen)

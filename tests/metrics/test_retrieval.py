@@ -61,17 +61,10 @@ def test_rows_of_several_labels_are_alike_if_they_share_one(rng: np.random.Gener
         rng.permuted([range(60)] * 25, axis=1),
     )
     shared = (queries.astype(int) @ labels.T) > 0
-    found = metrics.label_relevance(labels[order], queries.astype(int))
+    found = metrics.label_relevance(labels[order], queries)
     np.testing.assert_array_equal(found, np.take_along_axis(shared, order, axis=1))
-    sets, asked = ([{f"c{c}" for c in np.flatnonzero(row)} for row in rows] for rows in (labels, queries))
-    ranked = [[sets[number] for number in row] for row in order]
-    hits = [[bool(names & query) for names in row] for row, query in zip(ranked, asked, strict=True)]
-    slow = np.mean([average_precision_score(row, -np.arange(60)) if any(row) else 0.0 for row in hits])
-    assert by_label(ranked, asked) == pytest.approx(slow, rel=1e-12)
-    with pytest.raises(ValueError, match="retrieved_labels has rankings of different lengths"):
-        metrics.label_relevance([ranked[0], ranked[1][:3]], asked[:2])
     classes = rng.integers(0, 4, 60)
-    one_hot = np.eye(4)[classes]
+    one_hot = np.eye(4, dtype=bool)[classes]
     expected = by_label(classes[order], classes[:25])
     assert by_label(one_hot[order], one_hot[:25]) == expected
     with pytest.raises(TypeError, match="retrieved_labels are text and labels numbers; give labels of one type"):
@@ -130,8 +123,8 @@ def test_a_query_with_nothing_relevant_is_left_out() -> None:
         (lambda: metrics.ndcg([[2, 0, 1]], [[True, False, True]]), ValueError, "relevant has .* dtype bool"),
         (lambda: metrics.label_relevance([[1]], [1, 2]), ValueError, r"labels has shape \(2,\)"),
         (lambda: metrics.label_relevance([1], [1]), ValueError, r"must be \(n, K\) and \(n,\)"),
-        (lambda: metrics.label_relevance([[1, 0]], [[1, 0]]), ValueError, r"\(n, K, c\) and \(n, c\)"),
-        (lambda: metrics.label_relevance([[[1, 2]]], [[1, 0]]), ValueError, "retrieved_labels has shape"),
+        (lambda: metrics.label_relevance([[1, 0]], [[True, False]]), ValueError, r"\(n, K, c\) and \(n, c\)"),
+        (lambda: metrics.label_relevance([[[1, 0]]], [[True, False]]), ValueError, "retrieved_labels has shape"),
         (lambda: metrics.average_precision([[1, 0]]), ValueError, "must be .* bool"),
         (lambda: metrics.average_precision(np.ones((1, 2), bool), 1), ValueError, "n_relevant is 1"),
     ],
@@ -166,12 +159,13 @@ def test_graded_values_are_those_of_ir_measures() -> None:
 
 def test_lists_of_ids_as_people_hold_them() -> None:
     found = [[3, 1, 2], [4, 5, 6]]
-    for relevant in ([{1, 7}, {6}], [torch.tensor([1, 7]), torch.tensor([6])], [frozenset({1, 7}), [6]]):
+    for relevant in ([[1, 7], [6]], [torch.tensor([1, 7]), torch.tensor([6])]):
         assert metrics.recall(found, relevant, k=2) == 0.25
     assert metrics.recall([["a"], []], [["a"], ["b"]]) == 0.5
     assert metrics.recall([["a"]], [[]]) == metrics.ndcg([[], []], [[1], [2]]) == 0
-    with pytest.raises(ValueError, match="retrieved has shape"):  # a set has no order
-        metrics.recall([{1, 2}], [[1]])
+    for sets in (([{1, 2}], [[1]]), ([[1]], [{1, 2}])):
+        with pytest.raises(ValueError, match="has shape"):
+            metrics.recall(*sets)
     with pytest.raises(TypeError, match="and own <U1; ids must be of one type"):
         without_self(np.array([[4, 7]]), np.array(["7"]))
     for wrong in ([1, 2], [np.nan]):

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from nearkin._check import check_finite, check_labels
+from nearkin._check import check_finite
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Coded, Features, as_ids, check_exact, unique_ids
 from nearkin.data.column import Column
@@ -144,7 +144,7 @@ def read_column(
         with reading(where):
             array = read_array(where)
         if several and array.ndim == 2 and array.shape[1] > 1:
-            return check_labels(array, str(where), len(array))
+            return _mask(array, str(where))
         array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
         if array.ndim != 1 or not len(array):
             raise ValueError(f"{where} has shape {array.shape}; it must be (n,), one value a row")
@@ -154,7 +154,7 @@ def read_column(
         words: TextWords = {**text, "header": False, "delimiter": "\x1f"} if lines else text
         columns = list(read_table(path, **words).columns.values())
         if several and len(columns) > 1 and where.key is not None:
-            return check_labels(np.stack([column.numbers() for column in columns], axis=1), str(where), len(columns[0]))
+            return _mask(np.stack([column.numbers() for column in columns], axis=1), str(where))
         if len(columns) > 1:
             names = ", ".join(column.name for column in columns[:6])
             raise ValueError(f"{where} has several columns ({names}); name one of them: {where.path}:{columns[0].name}")
@@ -162,6 +162,13 @@ def read_column(
     if n is not None and len(values) != n:
         raise ValueError(f"{where} has {counted(len(values), 'value')}, and {n:,} are needed, one for each row")
     return values
+
+
+def _mask(columns: np.ndarray, source: str) -> np.ndarray:
+    """Columns (n, c) of 0 and 1 as bool; ValueError for other values."""
+    if not np.isin(columns, (0, 1)).all():
+        raise ValueError(f"{source} has columns with other values than 0 and 1; name one column of classes")
+    return columns.astype(bool)
 
 
 def _whole_or_text(array: np.ndarray, source: str) -> np.ndarray:

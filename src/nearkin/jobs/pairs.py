@@ -23,7 +23,7 @@ from nearkin.jobs.ids import make_ids
 from nearkin.jobs.inputs import LEFT, SideNames, Unknown, known_pairs, read_as, side_names_of
 from nearkin.jobs.run import RUN, Steps, write_record
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.metrics.ranking import list_values, ranking_values
+from nearkin.metrics.ranking import list_metrics, ranking_metrics
 from nearkin.metrics.retrieval import without_self
 from nearkin.metrics.trial import Difference, paired_difference
 from nearkin.records import Interactions
@@ -279,7 +279,7 @@ def _values(
     tables = zip(train.shape, (model.left_embeddings_, model.right_embeddings_), strict=True)
     wide, items = [np.pad(X, ((0, n - len(X)), (0, 0))) for n, X in tables], np.unique(train.indices)
     how = {"seen": train, "candidates": items if compared else None}
-    return ranking_values(wide[0], wide[1], test, k=_CUTS, metrics=_RANKED, **how)
+    return ranking_metrics(wide[0], wide[1], test, k=_CUTS, metrics=_RANKED, each=True, **how)
 
 
 def means(values: Values) -> Quality:
@@ -315,7 +315,8 @@ def _judge_index(model: "nk.TwoTower", parts: Parts, code: "int | nk.SemanticIds
     searches = {"exact, float32": (P, Q), name: (P, after), LEARNED: (model.left_embeddings_, learned)}
     test, how = parts.test, {"seen": parts.train, "candidates": np.unique(parts.train.indices)}
     return {
-        name: ranking_values(*tables, test, k=_DEPTHS, metrics=_MEASURES, **how) for name, tables in searches.items()
+        name: ranking_metrics(*tables, test, k=_DEPTHS, metrics=_MEASURES, each=True, **how)
+        for name, tables in searches.items()
     }
 
 
@@ -365,7 +366,7 @@ def judge_baselines(
             own[free[: len(more)]] = more[: len(free)]
         lists["item-kNN"] = filled
     how = {"seen": train, "candidates": np.unique(train.indices)}
-    return {name: list_values(found, test, k=k, metrics=measures, **how) for name, found in lists.items()}
+    return {name: list_metrics(found, test, k=k, metrics=measures, each=True, **how) for name, found in lists.items()}
 
 
 def _shown(quality: Quality) -> Quality:

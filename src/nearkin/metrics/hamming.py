@@ -119,9 +119,8 @@ def hamming_radius_precision(
     Parameters
     ----------
     queries, database: packed codes (q, bytes) and (n, bytes) of uint8.
-    query_labels, database_labels: (q,) and (n,) classes, or several a row: sets, lists of different lengths, or
-        (q, c) and (n, c) rows of 0 and 1, dense or sparse. A vector is relevant if it has the query's class,
-        or shares one.
+    query_labels, database_labels: (q,) and (n,) classes, or of several labels a row masks (q, c) and (n, c) of dtype
+        bool, dense or sparse. A vector is relevant if it has the query's class, or shares one.
     radius: largest distance, in bits.
     neighbours: (q, k) numbers of the query's exact neighbours, -1 for none, which are relevant instead.
 

@@ -8,7 +8,7 @@ their numbers would be a property of the file. Metrics of scores are expected va
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
@@ -17,13 +17,10 @@ import scipy.sparse as sp
 from nearkin._check import as_array, check_instance, check_integer, check_vectors, each_once
 from nearkin._exact import nearest
 from nearkin._types import ArrayLike
-from nearkin.metrics.neighbours import distinct
 from nearkin.metrics.retrieval import as_lists, best_gain, discounted_gain, reciprocal_rank, tie_groups
 from nearkin.records import Interactions
 
 BLOCK = 4096  # queries that are searched together: FAISS takes half as long a query as with 1,024
-MANY = 1024  # with this many queries codes are decoded once: matrix products are then faster than distance tables
-LARGEST = 1 << 28  # numbers of decoded vectors that are held: 1 GiB
 METRICS = ("recall", "precision", "ndcg", "mrr")
 _EQUAL = 1e-12  # rounding error of a product in float64, in units of the vectors' lengths
 _BLOCK = 1 << 23  # numbers of the products in float64 that are computed at once
@@ -41,8 +38,7 @@ def recommend(
     """The k items of largest inner product for each user.
 
     FAISS searches in blocks, k + the block's largest number of seen items, and the seen ones are struck out, so memory
-    stays bounded. For many users product codes are decoded first, up to 1 GiB: three times as fast as tables of
-    distances, with the same ranking.
+    stays bounded.
 
     Parameters
     ----------
@@ -78,8 +74,6 @@ def recommend(
         left, right = _two(left, right)
         n = len(right)
     rows, (allowed, pairs) = _rows(users, len(left), "users"), _seen(seen, candidates, (len(left), n))
-    if isinstance(right, faiss.Index) and len(rows) >= MANY:
-        right = _decoded(right)
     scores, numbers = _search(left, right if isinstance(right, faiss.Index) else right[allowed], rows, k, pairs)
     return scores.astype(left.dtype, copy=False), np.where(numbers < 0, -1, allowed[numbers])
 
@@ -94,13 +88,11 @@ def _search(
     order = np.argsort(counts, kind="stable")  # rows with about as many seen rights are searched together
     depth = np.log2(k + counts[order]).astype(int)
     for block in np.split(order, np.union1d(np.flatnonzero(np.diff(depth)) + 1, np.arange(BLOCK, len(rows), BLOCK))):
-        asked, again = distinct(left[rows[block]])  # a score order is searched once
-        wanted = k + int(counts[block].max(initial=0))
+        asked, wanted = left[rows[block]], k + int(counts[block].max(initial=0))
         if isinstance(right, faiss.Index):
-            hits = right.search(asked.astype(np.float32, copy=False), min(wanted, right.ntotal))
+            near, found = right.search(asked.astype(np.float32, copy=False), min(wanted, right.ntotal))
         else:
-            hits = nearest(right, asked, wanted, "ip")
-        near, found = (of[again] for of in hits)
+            near, found = nearest(right, asked, wanted, "ip")
         hidden = found < 0 if pairs is None else (found < 0) | _holds(pairs, rows[block], found)
         shown = np.argsort(hidden, axis=1, kind="stable")[:, :k]
         near, found = np.where(hidden, -np.inf, near), np.where(hidden, -1, found)
@@ -124,7 +116,8 @@ def ranking_metrics(
     metrics: Iterable[str] = METRICS,
     users: ArrayLike | None = None,
     candidates: ArrayLike | None = None,
-) -> dict[str, float]:
+    each: bool = False,
+) -> dict[str, Any]:
     """Mean ranking metrics over the users that have relevant pairs. The score of a pair is the inner product.
 
     Equal scores are in random order: metrics are expected values over their orders. Pairs that are both
@@ -141,6 +134,7 @@ def ranking_metrics(
     users: numbers of the users that count, default all.
     candidates: numbers of the items that are ranked and may be relevant, or a mask (n,), default all. To compare two
         rankings give both the items that both can rank.
+    each: the values of each user that has relevant pairs (q,), instead of their means.
 
     Returns
     -------
@@ -160,22 +154,6 @@ def ranking_metrics(
     >>> nk.metrics.ranking_metrics(np.ones((1, 1)), np.ones((5, 1)), sp.csr_matrix([[0, 0, 0, 0, 1]]), k=1)["recall@1"]
     0.2
     """
-    found = ranking_values(left, right, relevant, seen=seen, k=k, metrics=metrics, users=users, candidates=candidates)
-    return {name: float(values.mean()) for name, values in found.items()}
-
-
-def ranking_values(
-    left: ArrayLike,
-    right: ArrayLike,
-    relevant: Interactions | sp.spmatrix,
-    *,
-    seen: Interactions | sp.spmatrix | None = None,
-    k: int | Iterable[int] = (20, 100),
-    metrics: Iterable[str] = METRICS,
-    users: ArrayLike | None = None,
-    candidates: ArrayLike | None = None,
-) -> dict[str, np.ndarray]:
-    """The values of `ranking_metrics` for each user that has `relevant` pairs."""
     depths = _depths(k)
     left, right = _two(left, right)
     allowed, hidden = _seen(seen, candidates, (len(left), len(right)))
@@ -199,7 +177,7 @@ def ranking_values(
             exact[hidden[rows[block]].nonzero()] = -np.inf
         found = _expected(scores[block], ranked[block], exact, error[block], pairs[rows[block]])
         at.share[block], at.hazard[block] = (values[:, :depth] for values in found)
-    return _values_of(at, np.diff(pairs.indptr)[rows], depths, metrics)
+    return _values_of(at, np.diff(pairs.indptr)[rows], depths, metrics, each)
 
 
 class Hits(NamedTuple):
@@ -238,7 +216,8 @@ def list_metrics(
     candidates: ArrayLike | None = None,
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
-) -> dict[str, float]:
+    each: bool = False,
+) -> dict[str, Any]:
     """`ranking_metrics` of lists that are ranked already.
 
     Lists must have equal scores in random order, as those of `nk.embedding.popularity` have.
@@ -246,8 +225,8 @@ def list_metrics(
     Parameters
     ----------
     ranked: (m, depth) numbers of items, best first, -1 for none; an item counts at its first place only.
-    relevant, seen, candidates, k, metrics: as in `ranking_metrics`; seen pairs and items that are no candidates are
-        left out of the lists, too.
+    relevant, seen, candidates, k, metrics, each: as in `ranking_metrics`; seen pairs and items that are no candidates
+        are left out of the lists, too.
 
     Returns
     -------
@@ -263,20 +242,6 @@ def list_metrics(
     >>> nk.metrics.list_metrics(np.array([[1, 0]]), sp.csr_matrix([[1, 0]]), k=2, metrics=["recall", "mrr"])
     {'recall@2': 1.0, 'mrr@2': 0.5}
     """
-    found = list_values(ranked, relevant, seen=seen, candidates=candidates, k=k, metrics=metrics)
-    return {name: float(values.mean()) for name, values in found.items()}
-
-
-def list_values(
-    ranked: ArrayLike,
-    relevant: Interactions | sp.spmatrix,
-    *,
-    seen: Interactions | sp.spmatrix | None = None,
-    candidates: ArrayLike | None = None,
-    k: int | Iterable[int] = (20, 100),
-    metrics: Iterable[str] = METRICS,
-) -> dict[str, np.ndarray]:
-    """The values of `list_metrics` for each user that has `relevant` pairs."""
     check_instance(relevant, "relevant", Interactions, sp.spmatrix, sp.sparray, np.ndarray)
     n = relevant.shape[-1] if relevant.shape else 0
     ranked = as_lists(ranked, "ranked")
@@ -300,21 +265,21 @@ def list_values(
     kept &= True if hidden is None else ~_holds(hidden, rows, ranked)
     order = np.argsort(~kept, axis=1, kind="stable")
     hits = np.take_along_axis(kept & _holds(pairs, rows, ranked), order, axis=1).astype(np.float64)
-    return _values_of(Hits(hits, hits), np.diff(pairs.indptr)[rows], _depths(k), metrics)
+    return _values_of(Hits(hits, hits), np.diff(pairs.indptr)[rows], _depths(k), metrics, each)
 
 
 def _depths(k: int | Iterable[int]) -> list[int]:
-    depths = [k] if np.isscalar(k) or np.shape(k) == () == getattr(k, "shape", None) else list(k)  # type: ignore[arg-type]
+    depths = list(k) if isinstance(k, Iterable) else [k]
     if not depths:
         raise ValueError("k is empty; give a depth, or several")
     return sorted({check_integer(depth, "k", low=1) for depth in depths})
 
 
 def _values_of(
-    hits: Hits, relevant: np.ndarray, depths: Iterable[int], metrics: Iterable[str]
-) -> dict[str, np.ndarray]:
-    """The metrics of each row. recall = hits / relevant, precision = hits / k, mrr = 1 / rank of the first hit, ndcg
-    with gains 1 and discounts 1 / log2(rank + 1), its ideal having min(k, relevant) hits."""
+    hits: Hits, relevant: np.ndarray, depths: Iterable[int], metrics: Iterable[str], each: bool
+) -> dict[str, Any]:
+    """The metrics of each row, or their means. recall = hits / relevant, precision = hits / k, mrr = 1 / rank of the
+    first hit, ndcg with gains 1 and discounts 1 / log2(rank + 1), its ideal having min(k, relevant) hits."""
     result, metrics = {}, [metrics] if isinstance(metrics, str) else list(metrics) or [""]
     for depth in depths:
         top = hits.share[:, :depth]
@@ -327,7 +292,7 @@ def _values_of(
         for name in metrics:
             if name not in values:
                 raise ValueError(f"metrics holds {name!r}; it must hold some of {', '.join(map(repr, METRICS))}")
-            result[f"{name}@{depth}"] = values[name]
+            result[f"{name}@{depth}"] = values[name] if each else float(values[name].mean())
     return result
 
 
@@ -361,14 +326,6 @@ def _counting(
     """The relevant pairs of the allowed items without the seen ones, which no ranking can return."""
     pairs = _structure(relevant, shape, "relevant")[:, allowed]
     return pairs if seen is None else pairs > pairs.multiply(seen)
-
-
-def _decoded(index: faiss.Index) -> np.ndarray | faiss.Index:
-    """The decoded vectors of product codes, which rank as the codes do; another index unchanged."""
-    inner = faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
-    if not isinstance(inner, faiss.IndexPQ) or index.ntotal * index.d > LARGEST:
-        return index
-    return index.reconstruct_n(0, index.ntotal)
 
 
 def _two(left: ArrayLike, right: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -10,24 +10,13 @@ queries that have something relevant, in [0, 1].
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._check import (
-    as_array,
-    check_integer,
-    check_label_pair,
-    check_labels,
-    check_same_kind,
-    each_once,
-    from_tensor,
-    has_sets,
-)
+from nearkin._check import as_array, check_integer, check_labels, check_same_kind, each_once, from_tensor
 from nearkin._fields import counted
-from nearkin._pairs import unordered
 from nearkin._types import ArrayLike
 
 NDCG, RECALL, MRR = "NDCG@10", "Recall@100", "MRR@10"
@@ -68,9 +57,9 @@ def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarra
 
     Parameters
     ----------
-    retrieved_labels: (n, K) classes, or several each: n lists of K sets, or (n, K, c) rows of 0 and 1. Those that share
-        a label are alike.
-    labels: (n,), n sets, or (n, c), dense or sparse.
+    retrieved_labels: (n, K) classes, or of several labels a vector a mask (n, K, c) of dtype bool. Those that share a
+        label are alike.
+    labels: (n,), or a mask (n, c), dense or sparse.
 
     Returns
     -------
@@ -87,19 +76,12 @@ def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarra
     array([[ True, False],
            [ True,  True]])
     """
-    rows: Any = retrieved_labels
-    if isinstance(rows, list | tuple) and any(map(has_sets, rows)):
-        if len({len(row) for row in rows}) > 1:
-            raise ValueError("retrieved_labels has rankings of different lengths; give as many sets for each query")
-        flat = list(chain.from_iterable(rows))
-        marks, labels = check_label_pair(flat, "retrieved_labels", len(flat), labels, "labels", len(rows))
-        retrieved_labels = marks.reshape(len(rows), -1, marks.shape[1])
     retrieved = as_array(retrieved_labels, "retrieved_labels")
     labels = check_labels(labels, "labels", len(np.atleast_1d(retrieved)))
     if retrieved.ndim != labels.ndim + 1 or retrieved.shape[2:] != labels.shape[1:]:
         raise ValueError(
             f"retrieved_labels has shape {retrieved.shape} and labels {labels.shape}; they must be (n, K) and (n,), "
-            "or (n, K, c) and (n, c) rows of 0 and 1"
+            "or masks (n, K, c) and (n, c)"
         )
     flat = retrieved.reshape(-1, *labels.shape[1:])
     found = check_labels(flat, "retrieved_labels", len(flat)).reshape(retrieved.shape)
@@ -322,13 +304,13 @@ def tie_groups(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_lists(ids: Any, name: str) -> np.ndarray:
-    """Lists of ids (n, k), int64 or text; shorter ones end in -1 or "". Of relevant ids also sets, which have no order.
-    ValueError for other types and shapes."""
+    """Lists of ids (n, k), int64 or text; shorter ones end in -1 or "". ValueError for other types and
+    shapes."""
     if not isinstance(ids, list | tuple):
         ids = as_array(ids, name)
         ids = ids.tolist() if ids.dtype.kind == "O" else ids  # as pandas holds text, and lists
     if isinstance(ids, list | tuple):
-        ids = [from_tensor(unordered(row) if name == "relevant" else row) for row in ids]  # pyright: ignore[reportArgumentType]
+        ids = [from_tensor(row) for row in ids]  # pyright: ignore[reportArgumentType]
         width = max(map(np.size, ids), default=0)
         if all(np.ndim(row) == 1 for row in ids) and (not width or any(np.size(row) < width for row in ids)):
             pad = "" if any(isinstance(name, str) for row in ids for name in row) else -1

@@ -13,9 +13,8 @@ import numpy as np
 from scipy.special import betaincinv
 
 from nearkin._exact import nearest
-from nearkin._fields import with_interval
 from nearkin._types import ArrayLike, Fields, Record
-from nearkin.contracts import Callback, ignore
+from nearkin.contracts import Callback
 from nearkin.metrics.neighbours import ExactNeighbours, Search, distinct, with_ties
 
 
@@ -47,7 +46,8 @@ class Difference(NamedTuple):
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
-        return ("" if self.clear else "a tie, ") + with_interval(self.mean, self[2:], "+.4f", "95 % interval ")
+        tie = "" if self.clear else "a tie, "
+        return f"{tie}{self.mean:+.4f} (95 % interval {self.low:+.4f} to {self.high:+.4f})"
 
 
 def paired_difference(one: ArrayLike, other: ArrayLike) -> Difference:
@@ -180,7 +180,7 @@ class Trial(Generic[Name]):
     'short'
     """
 
-    callback: Callback = ignore
+    callback: Callback | None = None
     total: int | None = None
     measure: str = "recall"
     values: dict[Name, np.ndarray] = field(default_factory=dict[Name, np.ndarray], init=False)
@@ -190,11 +190,12 @@ class Trial(Generic[Name]):
     def add(self, candidate: Name, values: np.ndarray, cost: float = 0.0, **more: object) -> np.ndarray:
         """Add a candidate with its values (q,) and its cost, in any unit; `more` is added to its record."""
         self.values[candidate], self._costs[candidate], self._notes[candidate] = values, cost, more
-        total = {} if self.total is None else {"total": self.total}
-        record = self._record(candidate)
-        name = f"{candidate:.3g}" if isinstance(candidate, float) else candidate
-        note = f"{name}: {self.measure} {record['value']:.3f}"
-        self.callback(len(self.values), {**total, "objective": -record["value"], "note": note, **record})
+        if self.callback is not None:
+            total = {} if self.total is None else {"total": self.total}
+            record = self._record(candidate)
+            name = f"{candidate:.3g}" if isinstance(candidate, float) else candidate
+            note = f"{name}: {self.measure} {record['value']:.3f}"
+            self.callback(len(self.values), {**total, "objective": -record["value"], "note": note, **record})
         return values
 
     def lead(self, one: Name, other: Name) -> Difference:

@@ -17,7 +17,7 @@ from nearkin._check import draw_seed
 from nearkin._distributed import ALONE, Group
 from nearkin._fields import counted
 from nearkin._types import Record
-from nearkin.contracts import Callback, ignore
+from nearkin.contracts import Callback
 from nearkin.data.interactions import Parts, split_by_time, split_random
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.baselines import sparse_ease
@@ -25,7 +25,7 @@ from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.cosine_softmax import DEFAULTS as OF_COSINES
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
-from nearkin.metrics.ranking import ranking_values
+from nearkin.metrics.ranking import ranking_metrics
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import Trial
 from nearkin.records import Interactions
@@ -76,7 +76,9 @@ class ValidationRanking(NamedTuple):
     def values(self, P: Tensor, Q: Tensor) -> np.ndarray:
         """NDCG@100 of each user."""
         k, tables = DEFAULTS.depth, (P.cpu().numpy(), Q.cpu().numpy())
-        found = ranking_values(*tables, self.pairs, seen=self.seen, k=k, metrics=("ndcg",), users=self.lefts)
+        found = ranking_metrics(
+            *tables, self.pairs, seen=self.seen, k=k, metrics=("ndcg",), users=self.lefts, each=True
+        )
         return found[f"ndcg@{k}"]
 
     def metric(self, P: Tensor, Q: Tensor) -> float:
@@ -177,11 +179,9 @@ def _of_rank_0(group: Group, values: np.ndarray) -> np.ndarray:
     return np.array(group.exchange(values.tolist())[0])
 
 
-def _of_phase(phase: str, callback: Callback | None) -> Callback:
+def _of_phase(phase: str, callback: Callback | None) -> Callback | None:
     """The callback with "step" and "phase" in its records."""
-    if callback is None:
-        return ignore
-    return lambda step, record: callback(step, {"step": step, "phase": phase, **record})
+    return callback and (lambda step, record: callback(step, {"step": step, "phase": phase, **record}))
 
 
 # ---- the loss -----------------------------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ class _LossChoice:
     ) -> _Fit:
         """Add a short fit to the trial; `cost` is the place of its loss among the finalists."""
         P, Q = (X.numpy() for X in solver.embeddings())
-        found = ranking_values(P, Q, self.held, seen=self.train, k=DEPTH, users=self.lefts)
+        found = ranking_metrics(P, Q, self.held, seen=self.train, k=DEPTH, users=self.lefts, each=True)
         given, usual = loss.get_params(), type(loss)().get_params()
         settings = {name: given[name] for name in given if given[name] != usual[name]}
         name = f"{_named(loss.name, settings, power)}, {sweeps} sweeps"
