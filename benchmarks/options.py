@@ -19,14 +19,6 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return options
 
 
-def drawing_parser(description: str | None) -> argparse.ArgumentParser:
-    """The same for a benchmark that draws: with the folders of its results and figures."""
-    options = parser(description)
-    options.add_argument("--out", type=Path, default=RESULTS)
-    options.add_argument("--figures", type=Path, default=FIGURES)
-    return options
-
-
 def add_folders(options: argparse.ArgumentParser) -> None:
     """Add --data and --peers."""
     data = ROOT.parent / "shared" / "data"

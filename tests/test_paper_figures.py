@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from benchmarks.hashing.problems import Features
-from benchmarks.papers import flows_mlp, flows_sorting, gcd_figure_3, scq_whole
+from benchmarks.papers import flows_sorting, gcd_figure_3, scq_whole
 from benchmarks.papers.experiments import OTHERS, commits, sources
 from benchmarks.papers.scq import whole_cells
 from benchmarks.papers.table import PAPERS
@@ -77,13 +77,6 @@ def test_a_series_is_the_exponential_and_the_flow_its_mean() -> None:
     M = X.T @ (q[:, None] * X)
     np.testing.assert_allclose(slope, X @ (M * (n[None, :] - n[:, None])), rtol=1e-2, atol=0.02 * np.abs(slope).max())
     assert np.sum(n * np.diag(series.T @ (q[:, None] * series))) > np.sum(n * np.diag(M)), "it ascends"
-
-
-def test_a_climb_ends_where_no_neighbour_is_better() -> None:
-    """The top of a hill away from the start, tried on all four sides."""
-    rates, tried = flows_mlp.climb(lambda r: -abs(np.log(r[0] / 0.9)) - 2 * abs(np.log(r[1] / (1 / 9))))
-    assert rates == pytest.approx((0.9, 1 / 9))
-    assert {(2, -1), (2, -3), (1, -2), (3, -2)} <= tried.keys()
 
 
 def test_validation_images_leave_the_training_set() -> None:

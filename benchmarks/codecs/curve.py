@@ -91,7 +91,6 @@ def main() -> None:
     made = make(name, Rows(folder / f"rows-{n}.u8", Q.shape[1]), np.load(folder / "learned.npy"), cores)
     row = {"build_seconds": time.perf_counter() - began, "build_cpu": time.process_time() - cpu, "cores": cores}
     ctypes.CDLL("libc.so.6").malloc_trim(0)
-    os.setpgid(0, 0)  # not held still with the group that it was built in
     print("built", flush=True)
     given = [int(word) for word in sys.stdin.readline().split()]
     recalls: dict[Any, float] = {}

@@ -1,27 +1,24 @@
 """Recall against queries a second among 10^5, 10^6 and 10^7 rows: ours, FAISS, ScaNN and usearch.
 
     python -m benchmarks codecs speed --only "ours, 16 bytes" "FAISS IVF, PQ32x4fs" --peers .peers
-    python -m benchmarks codecs speed --rows 1000000 --during "hold-other-work cat"
+    python -m benchmarks codecs speed --rows 1000000
     FAISS_SIMD_LEVEL=NONE python -m benchmarks codecs speed
     python -m benchmarks codecs speed --figure
 
 SIFT descriptors, bytes: the 100,000 real rows first, then as many made ones as are wanted, each on the line from a real
 row to one of its nearest in a tenth of them. 1,000 queries in one call (500 among 10^7), the quickest of three; in 256,
 1,024 or 4,096 lists (ScaNN: leaves). All but ScaNN learn from other rows. Every engine is a process (`curve.py`), built
-on all cores, then pinned to one core and to two. `--during` runs while an engine is timed: it writes a line to standard
-error when it is ready, and ends with its standard input; the engine leaves its process group meanwhile.
+on all cores, then pinned to one core and to two.
 """
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -80,27 +77,6 @@ def prepare(folder: Path, data: Path, sizes: list[int]) -> None:
         np.save(folder / f"truth-{n}.npy", best.I)
 
 
-@contextmanager
-def timing(during: str | None) -> Iterator[None]:
-    """While the block runs, so does the command `during`, and this process is in a process group alone."""
-    if during is None:
-        yield
-        return
-    group = os.getpgrp()
-    if os.getsid(0) != os.getpid():
-        os.setpgid(0, 0)
-    command = subprocess.Popen(shlex.split(during), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    try:
-        assert command.stdin is not None
-        assert command.stderr is not None
-        command.stderr.readline()
-        yield
-        command.stdin.close()
-    finally:
-        command.wait()
-        os.setpgid(0, group)
-
-
 def measured(name: str, rows: int, folder: Path, given: Namespace) -> Iterator[dict[str, Any]]:
     """Build an engine in its process, then measure it: a row for each number of threads, or a note."""
     key, peer, allowed = {"codec": name, "rows": rows}, name in PEERS, sorted(os.sched_getaffinity(0))
@@ -118,8 +94,7 @@ def measured(name: str, rows: int, folder: Path, given: Namespace) -> Iterator[d
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | settings,
         )  # fmt: skip
         if engine.stdout.readline() == "built\n":
-            with timing(given.during):
-                found = engine.communicate(" ".join(map(str, allowed[: given.threads])) + "\n")[0].splitlines()
+            found = engine.communicate(" ".join(map(str, allowed[: given.threads])) + "\n")[0].splitlines()
             yield from (key | json.loads(line) for line in found)
         if engine.wait():
             errors.seek(0)
@@ -132,7 +107,6 @@ def main() -> None:
     options.set_defaults(threads=2)
     options.add_argument("--only", nargs="+", default=names, choices=names)
     options.add_argument("--rows", nargs="+", type=int, default=[SIZES[0]])
-    options.add_argument("--during", metavar="COMMAND", help="runs while an engine is timed")
     options.add_argument("--figure", action="store_true", help="draw what was measured")
     given = options.parse_args()
     if given.figure:

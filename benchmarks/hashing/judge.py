@@ -21,17 +21,10 @@ class Judge:
 
     def codes(self, queries: np.ndarray, base: np.ndarray, spherical: bool = False) -> dict[str, float]:
         """Measures of packed codes, in percent."""
-        f = self.features
         histograms = spherical_histograms if spherical else hamming_histograms
-        by_label = histograms(queries, base, f.query_labels, f.base_labels)
-        near = by_label if not spherical else hamming_histograms(queries, base, f.query_labels, f.base_labels)
-        by_neighbour = histograms(queries[self.some], base, neighbours=self.neighbours)
-        return {
-            "map": 100 * float(by_label.average_precision().mean()),
-            "prec@r2": 100 * float(near.precision_within(2).mean()),
-            "prec@1k": 100 * float(by_label.precision_at(1000).mean()),
-            "neighbour map": 100 * float(by_neighbour.average_precision().mean()),
-        }
+        near = histograms(queries[self.some], base, neighbours=self.neighbours)
+        row = by_labels(queries, base, self.features, spherical)
+        return row | {"neighbour map": 100 * float(near.average_precision().mean())}
 
     def ranking(self, ids: np.ndarray) -> dict[str, float]:
         """Measures of full rankings (q, n) of the first queries of `some`; ties are in the order given."""
@@ -48,6 +41,18 @@ class Judge:
             "prec@1k": 100 * float(by_label.precision_at(1000).mean()),
             "neighbour map": 100 * float(by_neighbour.average_precision().mean()),
         }
+
+
+def by_labels(queries: np.ndarray, base: np.ndarray, f: Features, spherical: bool = False) -> dict[str, float]:
+    """mAP, precision within Hamming radius 2 and at 1,000 of packed codes, in per cent."""
+    near = ranks = hamming_histograms(queries, base, f.query_labels, f.base_labels)
+    if spherical:
+        ranks = spherical_histograms(queries, base, f.query_labels, f.base_labels)
+    return {
+        "map": 100 * float(ranks.average_precision().mean()),
+        "prec@r2": 100 * float(near.precision_within(2).mean()),
+        "prec@1k": 100 * float(ranks.precision_at(1000).mean()),
+    }
 
 
 def spherical_histograms(

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import nearkin as nk
 from benchmarks.jobs import Job, Row
-from benchmarks.papers.flows_mlp import climb
+from benchmarks.two_tower.rivals import Axis, climbed
 from examples.plain_convnet import digits, learn, network
 
 
@@ -73,16 +73,19 @@ def train(method: str, lr: float, data: list[Tensor], size: Size, seed: int) -> 
 
 
 def measured(method: str, size: Size) -> Row:
-    """The learning rate from a climb (one axis; the other stays), then the curves of the seeds."""
+    """The learning rate from a climb, then the curves of the seeds."""
     X, fresh, y, asked = digits()
     data = [X[: size.images], fresh, y[: size.images], asked]
 
-    def judge(rates: tuple[float, float]) -> float:
-        return train(method, 0.1 * rates[1], data, size, 0)[-1] if rates[0] == 0.1 else -1.0
+    tried = list[float]()
 
-    (_, lr), tried = climb(judge)
-    runs = np.array([train(method, 0.1 * lr, data, size, seed) for seed in size.seeds])
-    row: Row = {"lr": 0.1 * lr, "tried": len(tried), "test": float(runs[:, -1].mean()), "tests": runs[:, -1].tolist()}
+    def judge(values: dict[str, float]) -> float:
+        tried.append(values["lr"])
+        return train(method, values["lr"], data, size, 0)[-1]
+
+    lr = climbed({"lr": Axis(0.1)}, judge)["lr"]
+    runs = np.array([train(method, lr, data, size, seed) for seed in size.seeds])
+    row: Row = {"lr": lr, "tried": len(tried), "test": float(runs[:, -1].mean()), "tests": runs[:, -1].tolist()}
     return row | {"test std": float(runs[:, -1].std()), "curve": runs.mean(axis=0).round(4).tolist()}
 
 

@@ -20,6 +20,7 @@ from torch.nn import functional as F
 import nearkin as nk
 from benchmarks.harness import arrays
 from benchmarks.jobs import Job, Row
+from benchmarks.two_tower.rivals import Axis, climbed
 from examples.orthogonal_mlp import accuracy, network
 
 HIDDEN, BATCH, MOMENTUM = 2, 128, 0.9
@@ -71,28 +72,6 @@ def train(method: str, rates: tuple[float, float], data: tuple[Tensor, ...], epo
     return found
 
 
-def climb(judge: Callable[[tuple[float, float]], float]) -> tuple[tuple[float, float], dict[tuple[int, int], float]]:
-    """The rates at which no neighbour of the lattice is better, and all that was tried."""
-    tried: dict[tuple[int, int], float] = {}
-
-    def at(place: tuple[int, int]) -> float:
-        if place not in tried:
-            tried[place] = judge(rates_of(place))
-        return tried[place]
-
-    best = (0, 0)
-    while True:
-        around = [(best[0] + a, best[1] + b) for a, b in ((1, 0), (-1, 0), (0, 1), (0, -1))]
-        top = max(around, key=at)
-        if at(top) <= at(best):
-            return rates_of(best), tried
-        best = top
-
-
-def rates_of(place: tuple[int, int]) -> tuple[float, float]:
-    return 0.1 * 3.0 ** place[0], 3.0 ** place[1]
-
-
 @cache
 def read(data: Path) -> tuple[Tensor, ...]:
     """MNIST's training and test images, centred as in the example, and labels."""
@@ -108,10 +87,17 @@ def measured(data: Path, size: Size, method: str) -> Row:
     X, y = X[: size.images], y[: size.images]
     few, judged, epochs = size.trial
     trial = (X[:few], y[:few], X[few : few + judged], y[few : few + judged])
-    rates, tried = climb(lambda rates: train(method, rates, trial, epochs, 0)[-1][1])
+    tried = list[tuple[float, float]]()
+
+    def judge(values: dict[str, float]) -> float:
+        tried.append((values["lr"], values["of the hidden layer"]))
+        return train(method, tried[-1], trial, epochs, 0)[-1][1]
+
+    found = climbed({"lr": Axis(0.1), "of the hidden layer": Axis(1.0)}, judge)
+    rates = found["lr"], found["of the hidden layer"]
     runs = np.array([train(method, rates, (X, y, fresh, asked), size.epochs, seed) for seed in size.seeds])
     last = runs[:, -1]
-    row: Row = {"images": len(X), "epochs": size.epochs, "lr": rates[0], "of the hidden layer": rates[1]}
+    row: Row = {"images": len(X), "epochs": size.epochs, **found}
     row |= {"tried": len(tried), "train": float(last[:, 0].mean()), "test": float(last[:, 1].mean())}
     return row | {"test std": float(last[:, 1].std()), "curve": runs.mean(axis=0).round(4).tolist()}
 

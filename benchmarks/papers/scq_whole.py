@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
-from benchmarks.hashing.judge import spherical_histograms
+from benchmarks.hashing.judge import by_labels
 from benchmarks.hashing.problems import Features, network_features, raw_pixels
 from benchmarks.hashing.rivals import BinaryAutoencoder, KMeansHash, SphericalHashing
 from benchmarks.hashing.run import CACHE
 from benchmarks.jobs import Job, Row
-from nearkin.metrics.hamming import hamming_histograms
 
 METHODS: dict[str, Callable[..., Any]] = {
     "SpH": SphericalHashing,
@@ -65,16 +64,10 @@ def measured(hasher: Any, f: Features) -> dict[str, float]:
     began = time.process_time()
     hasher.fit(f.base)
     row = {"fit seconds": time.process_time() - began, "iterations": hasher.n_iter_}
-    codes, queries = hasher.encode(f.base), hasher.encode(f.queries)
-    histograms = spherical_histograms if isinstance(hasher, SphericalHashing) else hamming_histograms
-    ranks = histograms(queries, codes, f.query_labels, f.base_labels)
-    near = hamming_histograms(queries, codes, f.query_labels, f.base_labels)
-    row |= {"map": ranks.average_precision().mean(), "prec@1k": ranks.precision_at(1000).mean()}
-    row |= {"prec@r2": near.precision_within(2).mean()}
-    row = {key: float(value) * (100 if key in ("map", "prec@1k", "prec@r2") else 1) for key, value in row.items()}
+    row |= by_labels(hasher.encode(f.queries), hasher.encode(f.base), f, isinstance(hasher, SphericalHashing))
     if isinstance(hasher, nk.ITQ | nk.OnE | nk.OgE):
         row |= {"loss per bit": hasher.quantization_error(f.base), "retained": 100 * hasher.retained_variance(f.base)}
-    return {key: float(f"{value:.5g}") for key, value in row.items()}
+    return {key: float(value) for key, value in row.items()}
 
 
 @cache
