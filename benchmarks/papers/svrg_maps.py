@@ -71,7 +71,7 @@ def artists(data: Path) -> nk.Comparisons:
 
 
 def learned(data: Path, size: Size, loss: str, solver: str) -> Row:
-    """The median error on unseen answers before the first and after every epoch, every split's after 12 passes, and runs that overflowed."""
+    """The median error on unseen answers by epochs, every split's after 12 passes, and runs that overflowed."""
     answers, passes = artists(data), PASSES[solver]
     epochs, curves, broken = size.budget // passes, [], 0
     for seed in range(size.splits):
@@ -85,7 +85,7 @@ def learned(data: Path, size: Size, loss: str, solver: str) -> Row:
             model.fit(train, callback=partial(keep_error, curve, test))
         except FloatingPointError:
             broken += 1
-        curves.append([0.5, *curve, *[0.5] * (epochs - len(curve))])  # before the first, and after an early end: a guess
+        curves.append([0.5, *curve, *[0.5] * (epochs - len(curve))])  # a guess before and after
     median = [float(value) for value in np.median(curves, axis=0)]
     early = [round(float(curve[min(FEW // passes, epochs)]), 5) for curve in curves]
     return {"passes": passes, "diverged": broken, "of": size.splits, "early": early, "median": median}
