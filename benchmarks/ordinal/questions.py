@@ -75,7 +75,7 @@ def truths(data: Path, seed: int) -> Iterator[Truth]:
 
 @cache
 def artists(data: Path) -> np.ndarray:
-    answers = nk.read_comparisons(data / "music_triplets.npz", on_invalid="drop")
+    answers = nk.read_comparisons(data / "music_triplets.npz", missing="drop")
     return nk.OrdinalEmbedding(4, loss="t-ste", random_state=0).fit(answers).embedding_
 
 

@@ -67,7 +67,7 @@ def music(data: Path, size: Size) -> Iterator[Job]:
 
 @cache
 def artists(data: Path) -> nk.Comparisons:
-    return nk.read_comparisons(data / "music_triplets.npz", on_invalid="drop")
+    return nk.read_comparisons(data / "music_triplets.npz", missing="drop")
 
 
 def learned(data: Path, size: Size, loss: str, solver: str) -> Row:

@@ -3,5 +3,5 @@
 nearkin embed ratings.csv.gz --min-weight 4 --split time --right-features movies.csv --out taste
 nearkin evaluate taste later.csv
 nearkin recommend taste --all -k 10 --out recs.csv
-nearkin recommend taste --history guests.csv --unknown skip -k 10 --out guests_recs.csv
+nearkin recommend taste --history guests.csv --unknown drop -k 10 --out guests_recs.csv
 nearkin report taste

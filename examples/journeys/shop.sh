@@ -3,6 +3,6 @@
 #   nearkin compress shop --method int8 --out idx
 nearkin embed today.jsonl --start shop --out shop
 nearkin add idx shop --upsert
-nearkin remove idx --ids sold_out.txt --unknown skip
-nearkin recommend shop --all -k 5 --candidates in_stock.txt --unknown skip --out recs.csv --overwrite
+nearkin remove idx --ids sold_out.txt --unknown drop
+nearkin recommend shop --all -k 5 --candidates in_stock.txt --unknown drop --out recs.csv --overwrite
 nearkin evaluate shop tomorrow.jsonl

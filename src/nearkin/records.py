@@ -418,7 +418,7 @@ def describe_invalid(bad: np.ndarray, indices: np.ndarray) -> str:
     return (
         f"{len(rows)} of {len(indices)} comparisons repeat an index or compare a pair with itself: rows "
         f"{shown}{more}; "
-        'remove them, or read with on_invalid="drop"'
+        "remove them, or read with missing='drop'"
     )
 
 

@@ -63,9 +63,9 @@ def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) 
     assert run_json("remove", folder, "0", "599")["vectors"] == 598
     refused("1 id is not in the index, the first is 0", "remove", folder, "0")
     assert len(nk.Index.load(folder)) == 598
-    record = run_json("remove", folder, "0", "5", "--unknown", "skip")
+    record = run_json("remove", folder, "0", "5", "--unknown", "drop")
     assert (record["vectors"], record["missing"]) == (597, 1)
-    assert "not in it: 1 id" in run("remove", folder, "0", "--unknown", "skip").stdout
+    assert "not in it: 1 id" in run("remove", folder, "0", "--unknown", "drop").stdout
 
 
 def test_the_left_side_follows(tmp_path: Path) -> None:
@@ -121,13 +121,13 @@ def test_bad_input(folder: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[st
 
 
 def test_a_file_is_no_id_of_a_word_that_is_typed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`remove idx gone.txt --unknown skip` removed nothing, and said so by a number only."""
+    """`remove idx gone.txt --unknown drop` removed nothing, and said so by a number only."""
     monkeypatch.chdir(tmp_path)
     known = nk.Index.load(folder).ids[:3].tolist()
     for name in ("gone.txt", known[0]):
         (tmp_path / name).write_text(f"{known[1]}\n", encoding="utf-8")
     for command in ("remove", "similar"):
-        for more in ([], ["--unknown", "skip"]):
+        for more in ([], ["--unknown", "drop"]):
             refused("'gone.txt' is a file and none of the 600 known ids", command, folder, known[2], "gone.txt", *more)
     assert run_json("remove", folder, known[0])["vectors"] == 599  # an id, whatever files there are
     assert run_json("remove", folder, "--ids", "gone.txt")["vectors"] == 598

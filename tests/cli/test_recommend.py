@@ -106,18 +106,18 @@ def test_unknown_ids_are_an_error_that_names_the_way_out_or_are_left_out(shop: P
     asked = ("recommend", shop / made, "--history", tmp_path / "new.csv")
     refused = run(*asked)
     assert refused.exit_code == 2
-    for words in ("2 pairs of", "new.csv", "'gone'", "--unknown skip"):
+    for words in ("2 pairs of", "new.csv", "'gone'", "--unknown drop"):
         assert words in refused.stderr
-    skipped, known = run_json(*asked, "--unknown", "skip"), run_json(*asked[:3], tmp_path / "known.csv")
+    skipped, known = run_json(*asked, "--unknown", "drop"), run_json(*asked[:3], tmp_path / "known.csv")
     assert skipped["answers"] == known["answers"]
     assert "2 pairs of" in skipped["notes"][0]
     stock = ("recommend", shop / made, "u7", "--candidates", tmp_path / "stock.txt")
-    assert "--unknown skip" in run(*stock).stderr
-    limited = run(*stock, "--unknown", "skip", "--with-seen", "--json")
+    assert "--unknown drop" in run(*stock).stderr
+    limited = run(*stock, "--unknown", "drop", "--with-seen", "--json")
     assert set(json.loads(limited.stdout)["answers"][0]["ids"]) == {"a1", "a2", "a10"}
     assert "'gone'" in limited.stderr
-    assert "no artist of 1 is known" in run("similar", shop / "emb", "gone", "--unknown", "skip").stderr
-    assert run(*asked, "--unknown", "drop").exit_code == 2
+    assert "no artist of 1 is known" in run("similar", shop / "emb", "gone", "--unknown", "drop").stderr
+    assert run(*asked, "--unknown", "skip").exit_code == 2
 
 
 def test_newcomers_of_a_trained_index(shop: Path, tmp_path: Path) -> None:

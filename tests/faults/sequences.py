@@ -140,7 +140,7 @@ class Machine:
         """Remove some rows, now and then all, and pass over unknown ids."""
         if not self.ids:
             return
-        self.index.remove([self._unknown()], missing="ignore").upsert([], [])
+        self.index.remove([self._unknown()], unknown="drop").upsert([], [])
         gone = self.ids.copy() if rng.random() < 0.1 else self._known(rng, rng.randint(1, 6))
         given = self._as_given(gone, rng)
         self.index.remove(given)

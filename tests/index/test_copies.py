@@ -61,7 +61,7 @@ def test_a_copy_during_changes_is_of_one_moment(way: str) -> None:
         try:
             for _ in range(150):
                 some = np.unique(draws.integers(0, 300, 20))
-                index.remove(TEXT[some], missing="ignore").upsert(X[some[:15]], TEXT[some[:15]])
+                index.remove(TEXT[some], unknown="drop").upsert(X[some[:15]], TEXT[some[:15]])
         finally:
             done.set()
 

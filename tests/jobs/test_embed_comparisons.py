@@ -26,7 +26,7 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
     steps = []
     out = tmp_path / "emb"
     record = embed_comparisons(
-        answers, out=out, dim=2, callback=lambda step, record: steps.append((step, record["total"]))
+        answers, out=out, dim=2, missing="drop", callback=lambda step, record: steps.append((step, record["total"]))
     )
     assert {file.name for file in out.iterdir()} == {
         *("config.json", "embedding.safetensors", "manifest.json", "objects.json", "coordinates.csv", "questions.csv"),
@@ -50,7 +50,7 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
     assert len({total for _, total in steps}) == 1
     assert [step for step, _ in steps] == sorted(step for step, _ in steps)
     model = nk.OrdinalEmbedding.load(out)
-    assert model.score(nk.read_comparisons(answers, on_invalid="drop")) == pytest.approx(1 - record["train_error"])
+    assert model.score(nk.read_comparisons(answers, missing="drop")) == pytest.approx(1 - record["train_error"])
     before = model.embedding_
     model.partial_fit(model.comparisons_)
     assert model.embedding_.shape == before.shape
@@ -58,7 +58,7 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
 
 @pytest.mark.usefixtures("no_pictures")
 def test_the_dimension_is_chosen(answers, tmp_path):
-    chosen = embed_comparisons(answers, out=tmp_path / "a", dim="auto")
+    chosen = embed_comparisons(answers, out=tmp_path / "a", dim="auto", missing="drop")
     assert chosen["dim"] == 2
     assert any(note.startswith("dimension 2 is the smallest") for note in chosen["notes"])
     assert nk.OrdinalEmbedding.load(tmp_path / "a").dimension_curve_["dimension"][:2] == [1, 2]
@@ -87,7 +87,7 @@ def test_as_many_answers_as_the_limit_get_ellipses(answers, tmp_path, monkeypatc
     draws = []
     monkeypatch.setattr(nk.OrdinalEmbedding, "bootstrap", lambda model: draws.append(model))
     monkeypatch.setattr("nearkin.jobs.embed_comparisons.MAX_CURVE", most)
-    assert embed_comparisons(answers, out=tmp_path / "emb")["comparisons"] == 1500
+    assert embed_comparisons(answers, out=tmp_path / "emb", missing="drop")["comparisons"] == 1500
     assert len(draws) == drawn
 
 

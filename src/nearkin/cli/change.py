@@ -40,7 +40,7 @@ def remove(
     index: Index,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
     ids_file: Annotated[str | None, typer.Option("--ids", metavar="FILE")] = None,
-    unknown: Unknown = "error",
+    unknown: Unknown = "raise",
 ) -> None:
     """Remove vectors from an index, by their ids. An unknown id is an error, and nothing changes; see --unknown.
 
@@ -49,21 +49,18 @@ def remove(
     Examples:
 
     - nearkin remove idx 17 42
-    - nearkin remove idx --ids gone.txt --unknown skip
+    - nearkin remove idx --ids gone.txt --unknown drop
 
     Options:
 
     + ids: Ids of the vectors to remove.
     + ids_file: Ids, one a line: those to remove (.npy, .txt, .csv, .parquet; file.csv:column).
     """
-    from nearkin._check import check_choice  # loads NumPy
-
-    check_choice(unknown, "--unknown", ("error", "skip"))
     if bool(ids) == (ids_file is not None):
         raise ValueError("say which vectors to remove: ids, or --ids FILE")
     names: Any = ids if ids_file is None else nk.data.read_column(ids_file)
     steps = jobs.run.Steps(screen.watch)
-    _finish(screen, jobs.change.change_rows(index, "remove", names, missing_ok=unknown == "skip", steps=steps))
+    _finish(screen, jobs.change.change_rows(index, "remove", names, unknown=unknown, steps=steps))
 
 
 def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None) -> None:

@@ -118,8 +118,8 @@ def _is_of_comparisons(loss: str) -> bool:
         return True
     from nearkin.embedding.two_tower.fitting import LOSSES as OF_PAIRS  # loads torch
 
-    if loss not in OF_PAIRS:
-        known = f"{', '.join(OF_PAIRS)} for pairs, or {', '.join(LOSSES)} for comparisons"
+    if loss != "auto" and loss not in OF_PAIRS:
+        known = f"auto, {', '.join(OF_PAIRS)} for pairs, or {', '.join(LOSSES)} for comparisons"
         raise ValueError(f"--loss is {loss!r}; it must be one of {known}")
     return False
 

@@ -46,7 +46,7 @@ Oversample = Annotated[int | None, typer.Option(min=1)]
 Column = Annotated[str | None, typer.Option(metavar="COLUMN")]
 Split = Annotated[str | None, typer.Option(metavar="RULE|COLUMN")]
 Host = Annotated[str, typer.Option(metavar="HOST")]
-Unknown = Annotated[str, typer.Option(metavar="error|skip")]
+Unknown = Annotated[str, typer.Option(metavar="raise|drop")]
 Missing = Annotated[str | None, typer.Option(metavar="raise|drop")]
 MinWeight = Annotated[float | None, typer.Option(metavar="FLOAT")]
 
@@ -76,7 +76,7 @@ HELP = f"""
 - split: Pairs: the rule of held-out pairs: random, time (the latest), leave-last-out, none, or a column of 0 (train), 1
   (validation), 2 (test). [default: random]
 - missing: What to do with pairs or answers that lack a cell: raise an error, or drop and count them.
-- unknown: Ids that the folder lacks: an error, or left out and counted.
+- unknown: What to do with ids that the folder lacks: raise an error, or drop and count them.
 - query_ids: One id a query, for the results or --qrels. [default: the ids that the queries have, else row numbers]
 - with_seen: Pairs of the training table may be results too.
 + levels: Codes of a semantic id. [default: 3]

@@ -114,7 +114,7 @@ def recommend(
     with_seen: Annotated[bool, typer.Option("--with-seen")] = False,
     index: Annotated[str | None, typer.Option(metavar="DIR")] = None,
     explain: Annotated[int | None, typer.Option(min=1)] = None,
-    unknown: Unknown = "error",
+    unknown: Unknown = "raise",
     missing: Missing = None,
     out: OutAnswers = None,
     overwrite: Overwrite = False,
@@ -128,7 +128,7 @@ def recommend(
     - nearkin recommend emb --all --out recs.parquet
     - nearkin recommend emb u17 u18 -k 5 --explain 3
     - nearkin recommend emb --left-ids vips.txt --candidates in_stock.csv --out recs.csv
-    - nearkin recommend emb --history new_users.csv --unknown skip --out recs.csv
+    - nearkin recommend emb --history new_users.csv --unknown drop --out recs.csv
 
     Options:
 
@@ -165,7 +165,7 @@ def similar(
     all_ids: Annotated[bool, typer.Option("--all")] = False,
     k: Neighbours = 10,
     history: File = None,
-    unknown: Unknown = "error",
+    unknown: Unknown = "raise",
     missing: Missing = None,
     out: OutAnswers = None,
     overwrite: Overwrite = False,

@@ -268,18 +268,18 @@ class Index:
             check_not_vanishing(X, self.metric)
         return self._put(X, lambda rows: rows.with_more(ids, len(X)), callback)
 
-    def remove(self, ids: ArrayLike, *, missing: str = "raise") -> Self:
+    def remove(self, ids: ArrayLike, *, unknown: str = "raise") -> Self:
         """Take out the vectors of those ids (m,); ValueError, and nothing changes, if the index lacks one of them,
-        unless `missing` is "ignore".
+        unless `unknown` is "drop".
 
         The ids of the other vectors stay. Where vectors are numbered 0, 1, 2, ..., numbering continues after the
         highest number ever given. Kept vectors of removed vectors leave the memory when the index is saved and loaded.
         """
-        ignored = check_choice(missing, "missing", ("raise", "ignore")) == "ignore"
+        dropped = check_choice(unknown, "unknown", ("raise", "drop")) == "drop"
         ids = unordered(ids)
         with self._guard.writing(), uninterrupted():
             rows, none = self._rows, np.empty((0, self.n_features), np.float32)
-            positions = rows.positions(identifiers.given_ids(ids)) if ignored else rows.known(ids)
+            positions = rows.positions(identifiers.given_ids(ids)) if dropped else rows.known(ids)
             if (positions >= 0).any():
                 self._change(none, none, rows.with_others(self.row_ids[:0], positions[positions >= 0]))
         return self

@@ -120,7 +120,7 @@ class Documents:
         n = len(others) + len(names)
         if index is not None and n < self._due:
             index.upsert(X, names)
-            index.remove(list(set(ids) - set(names)), missing="ignore")
+            index.remove(list(set(ids) - set(names)), unknown="drop")
             return
         if index is not None and len(others):
             X = np.concatenate([index.vectors(others), check_vectors(X, n_features=index.n_features)])
@@ -136,7 +136,7 @@ class Documents:
         names = listed(ids)
         with self.guard.writing():
             if self.index is not None:
-                self.index.remove(list(set(names)), missing="ignore")
+                self.index.remove(list(set(names)), unknown="drop")
                 if not len(self.index):
                     self.__post_init__()  # what comes next trains the quantizer
             for name in names:

@@ -47,14 +47,14 @@ def change_rows(
     ids: Any = None,
     file: VectorFile | None = None,
     *,
-    missing_ok: bool = False,
+    unknown: str = "raise",
     steps: Steps | None = None,
 ) -> Record:
     """Load, change and save an index, with the folder locked; returns the record to print.
 
     how: "add" the rows of a file, with `ids` if the index has ids; "remove" the vectors of ids; "update" them to the
     of a file; "upsert": those that the index has, and add the others. ValueError, and no change, for an unknown id. The
-    evaluation of the old vectors is left out. With `missing_ok`, "remove" counts unknown ids, "missing".
+    evaluation of the old vectors is left out. With `unknown` "drop", "remove" counts unknown ids, "missing".
     """
     path, steps, missing = check_output(folder), steps or Steps(), 0
     metric = read_config(path, "index")["metric"]
@@ -79,7 +79,7 @@ def change_rows(
             else:
                 check_typed(ids, before)
                 gone = as_own(ids, index.ids)
-                index.remove(gone, missing="ignore" if missing_ok else "raise")
+                index.remove(gone, unknown=unknown)
                 missing = len(gone) - (len(before) - len(index))
         with steps.step("save"):
             run = read_record(path, RUN)

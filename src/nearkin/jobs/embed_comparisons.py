@@ -54,16 +54,16 @@ def embed_comparisons(
     of two held-out ratings are tested), with its 90 % interval, and the noise floor,
     the least error of any model on new answers, where at least 20 questions were asked twice. Raters who answer the
     opposite of the others are named, and do not count in this error; `raters` is "equal" or "estimated", "turn" to
-    reverse their answers, "drop" to leave them out. The saved embedding is fitted on all answers. Invalid rows are
-    dropped and counted. The figures, map and error (.png, .svg, .pdf), have 90 % ellipses up to 50 objects, and curves
-    against the number of answers and the dimension. `columns` are those of `nearkin.read_comparisons`.
+    reverse their answers, "drop" to leave them out. The saved embedding is fitted on all answers. The figures, map and
+    error (.png, .svg, .pdf), have 90 % ellipses up to 50 objects, and curves against the number of answers and the
+    dimension. `columns` are those of `nearkin.read_comparisons`.
 
     Returns what is printed, and saved as run.json. ValueError as of `read_comparisons` and `OrdinalEmbedding.fit`, and
     for an `out` that exists without `overwrite`.
     """
     check_target(out, overwrite, [path])
     dim = dim or 2
-    answers = nk.read_comparisons(path, on_invalid="drop", **columns)
+    answers = nk.read_comparisons(path, **columns)
     options = {"loss": loss or "ste", "random_state": seed}
     opposite = _opposite(answers, 2 if dim == "auto" else max(2, int(dim)), options, seed)
     how, weighed = (raters, "equal") if raters in ("turn", "drop") else ("keep", raters)

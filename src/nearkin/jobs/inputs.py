@@ -201,20 +201,20 @@ def read_ids(path: StrPath, n: int | None = None) -> np.ndarray:
 
 @dataclass
 class Unknown:
-    """The treatment of ids that a folder lacks: an error that names `--unknown skip`, or a note."""
+    """The treatment of ids that a folder lacks: an error, or a note."""
 
-    skip: bool = False
+    drop: bool = False
     notes: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, choice: str) -> "Unknown":
-        """The treatment by the value of `--unknown`: error or skip."""
-        return cls(check_choice(choice, "--unknown", ("error", "skip")) == "skip")
+        """The treatment by its name, "raise" or "drop"."""
+        return cls(check_choice(choice, "unknown", ("raise", "drop")) == "drop")
 
     def leave_out(self, what: str, many: str) -> None:
-        """Note what is left out; ValueError with the text `many`, unless unknown ids are skipped."""
-        if not self.skip:
-            raise ValueError(f"{what} {many}; --unknown skip leaves them out")
+        """Note what is left out; ValueError with the text `many`, unless unknown ids are dropped."""
+        if not self.drop:
+            raise ValueError(f"{what} {many}; type unknown='drop' to leave them out")
         self.notes.append(f"{what} left out: {many}")
 
 
@@ -240,7 +240,7 @@ def known_pairs(history: Interactions, known: np.ndarray, side: str, name: str, 
 def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | None = None) -> np.ndarray:
     """Positions (b,) of `wanted` among ids, compared as text; ValueError that shows some known ones.
 
-    With `unknown` that skips, those that are not among the ids are left out. Ids typed where the terminal is not UTF-8
+    With `unknown` that drops, those that are not among the ids are left out. Ids typed where the terminal is not UTF-8
     are read as UTF-8.
     """
     if (typed := as_array(wanted, name)).dtype.kind == "U":

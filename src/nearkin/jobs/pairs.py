@@ -329,7 +329,7 @@ def _judge_later(
     pairs of, without the last one's pairs. Also the record of `_held_out`.
     """
     first, *_, last = [*towers.values(), *towers.values()]
-    unknown = Unknown(skip=True)
+    unknown = Unknown(drop=True)
     pairs = known_pairs(pairs, first.left_ids_, "left", names.left, unknown)
     pairs = known_pairs(pairs, first.right_ids_, "right", names.right, unknown)
     left, right = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices]

@@ -36,7 +36,7 @@ def recommend_folder(
     with_seen: bool = False,
     index: StrPath | None = None,
     explain: int | None = None,
-    unknown: str = "error",
+    unknown: str = "raise",
     steps: Steps | None = None,
 ) -> tuple[Record, Answers | None]:
     """The k best items for users, without the items that they have unless `with_seen`: `nearkin recommend`.
@@ -94,7 +94,7 @@ def similar_folder(
     ids: ArrayLike | None = None,
     k: int = 10,
     history: Interactions | None = None,
-    unknown: str = "error",
+    unknown: str = "raise",
     steps: Steps | None = None,
 ) -> tuple[Record, Answers | None]:
     """The k entities that are most like each of `ids` (default: all), which are not their own answers: by cosine, for

@@ -41,16 +41,16 @@ def comparisons_from_array(
     responses: ArrayLike | None = None,
     judgements: ArrayLike | None = None,
     form: str = "ordered",
-    on_invalid: str = "raise",
+    missing: str = "raise",
 ) -> Comparisons:
     """Comparisons from integer rows (m, 3) or (m, 4); `objects` are the names, None for 0 ... the largest index.
 
     `judgements`, (m,) or (m, 2), are those of `Comparisons`; rows of odd or central ones are a judgement each.
 
     Raises ValueError or TypeError for an empty table, indices that are no objects, NaN and text, and for rows that
-    repeat an index unless on_invalid="drop".
+    repeat an index unless missing="drop".
     """
-    _check.check_choice(on_invalid, "on_invalid", ("raise", "drop"))
+    _check.check_choice(missing, "missing", ("raise", "drop"))
     _check.check_choice(form, "form", FORMS)
     rows = as_indices(indices, "comparisons")
     if len(rows) == 0:
@@ -70,7 +70,7 @@ def comparisons_from_array(
             judgements = orient(_check.as_array(judgements, "judgements"), turned)
     rows, source = expand_form(rows, form)
     bad = invalid_rows(rows)
-    if bad.any() and on_invalid == "raise":
+    if bad.any() and missing == "raise":
         raise ValueError(describe_invalid(bad, rows))
     keep = source[~bad]
     if len(keep) == 0:

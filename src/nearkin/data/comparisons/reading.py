@@ -70,7 +70,6 @@ def read_comparisons(
     header: bool | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
-    on_invalid: str = "raise",
     missing: str = "raise",
     objects: Sequence[object] | None = None,
 ) -> Comparisons:
@@ -97,9 +96,8 @@ def read_comparisons(
         distance or dissimilarity need none.
     rater: the column of who answered.
     header, delimiter, encoding: as in `nearkin.data.read_table`.
-    on_invalid: "raise" a ValueError with the row numbers of rows that repeat an index, or "drop" and count them in
-        `n_dropped`.
-    missing: "raise" a ValueError for rows without an answer or an object, or "drop" and count them.
+    missing: "raise" a ValueError for rows without an answer or an object and for rows that repeat an object, or "drop"
+        and count them; `n_dropped` is the number of the latter.
     objects: all objects in the order wanted, also those without comparisons; None takes those met, sorted.
 
     Returns
@@ -123,7 +121,7 @@ def read_comparisons(
     check_choice(missing, "missing", ("raise", "drop"))
     table = read_table(path, header=header, delimiter=delimiter, encoding=encoding)
     if any(name in table.matrices for name in ARRAYS):
-        return _read_archive(table, on_invalid, objects)
+        return _read_archive(table, missing, objects)
     answer, _, value = (response or "").partition("=")
     roles = _assign(table, form, columns, answer or None)
     roles.weight = table.role("weight", needed=False, taken=[c.name for c in roles.named().values()])
@@ -138,7 +136,7 @@ def read_comparisons(
             roles.form, list(again.values())[:n], *(again.get(r) for r in ("response", "rating", "weight", "rater"))
         )
     rows, more, shape = _rows(roles, value or None, scale)
-    found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **more)
+    found = comparisons_from_names(rows, form=shape, missing=missing, objects=objects, **more)
     return replace(found, source=_understood(table, roles, found, notes))
 
 
@@ -363,7 +361,7 @@ def _chosen(answer: Column, shown: np.ndarray, names: list[str], value: str | No
     )
 
 
-def _read_archive(table: Table, on_invalid: str, objects: Sequence[object] | None) -> Comparisons:
+def _read_archive(table: Table, missing: str, objects: Sequence[object] | None) -> Comparisons:
     held = [key for key in ARRAYS if key in table.matrices]
     rows = table.matrices[held[0]]
     if len(held) > 1 or rows.ndim != 2 or rows.shape[1] not in (3, 4):
@@ -384,10 +382,10 @@ def _read_archive(table: Table, on_invalid: str, objects: Sequence[object] | Non
     optional |= {name: table.matrices[name] for name in ("judgements",) if name in table.matrices}  # of two ratings
     if objects is None and "objects" in table.columns:
         found = comparisons_from_array(
-            rows, objects=_array(table.columns["objects"].ids()), on_invalid=on_invalid, **optional
+            rows, objects=_array(table.columns["objects"].ids()), missing=missing, **optional
         )
     else:
-        found = comparisons_from_names(rows, on_invalid=on_invalid, objects=objects, **optional)
+        found = comparisons_from_names(rows, missing=missing, objects=objects, **optional)
     roles = _Roles("triplet" if rows.shape[1] == 3 else "quadruplet", [])
     return replace(found, source=_understood(table, roles, found, []))
 
@@ -419,7 +417,7 @@ def describe(source: FileOrFrame, *, kind: str | None = None, **options: Any) ->
     check_choice(kind, "kind", (None, "pairs", "comparisons"))
     if (kind or kind_of(source, **options)) == "pairs":
         return cast(Reading, read_interactions(source, **options).source)
-    return cast(Reading, read_comparisons(source, on_invalid="drop", **options).source)
+    return cast(Reading, read_comparisons(source, **{"missing": "drop", **options}).source)
 
 
 def kind_of(source: FileOrFrame, **options: Any) -> str:
