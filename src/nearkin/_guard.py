@@ -1,28 +1,25 @@
-"""A readers-writer lock: searches run concurrently, changes alone. Ctrl-C cannot interrupt a change, and is never
-lost."""
+"""Threads and Ctrl-C: searches run concurrently, changes alone, and Ctrl-C never interrupts a change."""
 
 import os
 import signal
-import sys
 import threading
 import weakref
-from _thread import interrupt_main
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Generic, TypeVar, cast
 
-_MOMENT = 0.1  # seconds: the hook in which Ctrl-C would be lost again is over
 Made = TypeVar("Made")
 _free = threading.Condition()
 """One for all guards, held for moments: so a fork, and a change of two indexes, can wait for all of them at once."""
 
 
 class Guard:
-    """A lock that searches share and changes hold alone; waiting changes come before new searches.
+    """Any number of threads search at once. A change waits for them, and runs alone.
 
-    A thread that holds it may take it again, but a search may not turn into a change: RuntimeError, where otherwise
-    the thread would wait for itself. A fork waits for changes to end; searches of other threads are not in the child.
+    A thread may take what it holds again, but not change what it searches: RuntimeError, where otherwise it would wait
+    for itself. A fork waits for changes to end; searches of other threads are not in the child.
 
     `Guard(of)` is that of a view: read under the lock of `of`, and never changed. RuntimeError for a change, and for
     reading once what it shows has changed.
@@ -31,18 +28,32 @@ class Guard:
     def __init__(self, of: "Guard | None" = None) -> None:
         self._of: Guard = self if of is None else of._of
         self._changes = 0 if of is None else of._changes  # begun ones
-        self._readers = dict[int, int]()  # thread -> how often, at least once
-        self._writer: int | None = None
-        self._depth = self._waiting = 0
+        self._readers = Counter[int]()  # thread -> how often
+        self._writer: int | None = None  # a thread that changes, or waits for readers to end
+        self._depth = 0
         with _free:
             _guards.add(self)
 
     def __reduce__(self) -> tuple[Callable[[], "Guard"], tuple[()]]:
         return Guard, ()  # a copy of an index has its own lock
 
-    def reading(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def reading(self) -> Iterator[None]:
         """While the block runs, nothing changes."""
-        return _Reading(self)
+        guard, me = self._of, threading.get_ident()
+        with _free:
+            _free.wait_for(lambda: me in guard._readers or guard._writer in (None, me))
+            if self._changes != guard._changes:
+                raise RuntimeError("the index has changed since this view of it was made; make another one")
+            guard._readers[me] += 1
+        try:
+            yield
+        finally:
+            with _free:
+                guard._readers[me] -= 1
+                if not guard._readers[me]:
+                    del guard._readers[me]
+                _free.notify_all()
 
     @contextmanager
     def writing(self, *others: "Guard") -> Iterator[None]:
@@ -53,18 +64,14 @@ class Guard:
                 raise RuntimeError("a view is only searched; change the index that it was made of, or a copy of it")
             if any(guard._writer != me and me in guard._readers for guard in guards):
                 raise RuntimeError("the index is changed inside a callback of its search or save; do it after")
-            for guard in guards:
-                guard._waiting += 1
-            try:
-                _free.wait_for(lambda: all(guard._is_free_for(me) for guard in guards))
-            finally:
-                for guard in guards:
-                    guard._waiting -= 1
+            _free.wait_for(lambda: all(guard._writer in (None, me) for guard in guards))
             for guard in guards:
                 guard._writer = me
                 guard._depth += 1
                 guard._changes += 1
         try:
+            with _free:
+                _free.wait_for(lambda: all(guard._readers.keys() <= {me} for guard in guards))
             yield
         finally:
             with _free:
@@ -73,32 +80,29 @@ class Guard:
                     guard._writer = me if guard._depth else None
                 _free.notify_all()
 
-    def _is_free_for(self, thread: int) -> bool:
-        return self._writer == thread or (self._writer is None and not self._readers)
+
+_guards: weakref.WeakSet[Guard] = weakref.WeakSet()
 
 
-class _Reading(AbstractContextManager[None]):
-    """`Guard.reading`, without a generator: a search of one query takes no longer for it."""
+def _before_fork() -> None:
+    """Wait for the changes of other threads; one that waits for readers has changed nothing yet."""
+    _free.acquire()
+    me = threading.get_ident()
+    _free.wait_for(lambda: all(guard._writer in (None, me) or guard._readers for guard in _guards))
 
-    def __init__(self, guard: Guard) -> None:
-        self._own, self._guard, self._thread = guard, guard._of, threading.get_ident()
 
-    def __enter__(self) -> None:
-        guard, me = self._guard, self._thread
-        with _free:
-            while not (guard._writer == me or me in guard._readers or (guard._writer is None and not guard._waiting)):
-                _free.wait()
-            if self._own._changes != guard._changes:
-                raise RuntimeError("the index has changed since this view of it was made; make another one")
-            guard._readers[me] = guard._readers.get(me, 0) + 1
+def _in_child() -> None:
+    """Forget all other threads, which a forked process does not have."""
+    me = threading.get_ident()
+    for guard in _guards:
+        guard._readers = Counter({me: guard._readers[me]}) if me in guard._readers else Counter()
+        if guard._writer != me:
+            guard._writer, guard._depth = None, 0
+    _free.release()
 
-    def __exit__(self, *error: object) -> None:
-        readers, me = self._guard._readers, self._thread
-        with _free:
-            readers[me] -= 1
-            if not readers[me]:
-                del readers[me]
-                _free.notify_all()
+
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(before=_before_fork, after_in_parent=_free.release, after_in_child=_in_child)
 
 
 class cached_property(Generic[Made]):
@@ -116,28 +120,6 @@ class cached_property(Generic[Made]):
             return cast(Any, self)
         made = instance.__dict__[self._name] = self._make(instance)  # which comes before this from then on
         return made
-
-
-_guards: weakref.WeakSet[Guard] = weakref.WeakSet()
-
-
-def _before_fork() -> None:
-    _free.acquire()
-    me = threading.get_ident()
-    _free.wait_for(lambda: all(guard._writer in (None, me) for guard in _guards))
-
-
-def _in_child() -> None:
-    """Forget all other threads, which a forked process does not have."""
-    me = threading.get_ident()
-    for guard in _guards:
-        guard._readers = {me: guard._readers[me]} if me in guard._readers else {}
-        guard._waiting = 0
-    _free.release()
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no forks
-    os.register_at_fork(before=_before_fork, after_in_parent=_free.release, after_in_child=_in_child)
 
 
 @contextmanager
@@ -164,22 +146,3 @@ def uninterrupted() -> Iterator[None]:
     finally:
         if came:
             signal.raise_signal(signal.SIGINT)
-
-
-@contextmanager
-def interrupts_in_finalizers() -> Iterator[None]:
-    """Ctrl-C that comes while Python runs a finalizer is sent again a moment later: Python only prints what a `__del__`
-    raises, and numba's compiler runs many of them."""
-    before = sys.unraisablehook
-
-    def again(unraisable: "sys.UnraisableHookArgs") -> None:
-        if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            threading.Timer(_MOMENT, interrupt_main).start()
-        else:
-            before(unraisable)
-
-    sys.unraisablehook = again
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before

@@ -14,7 +14,6 @@ from typer.core import TyperCommand, TyperGroup
 import nearkin
 from nearkin._distributed import PeerError, current, join_processes, leave
 from nearkin._fields import quoted, shortened
-from nearkin._guard import interrupts_in_finalizers
 from nearkin.cli.change import add, check, refresh, remove, update, watch
 from nearkin.cli.compress import compress, encode
 from nearkin.cli.doctor import doctor
@@ -71,7 +70,7 @@ class CommandGroup(TyperGroup):
         together, line = False, ""
         try:
             # under torchrun join_processes gives the processes of a run; without it one
-            with interrupts_in_finalizers(), join_processes() as processes:
+            with join_processes() as processes:
                 together = processes.size > 1
                 code = super().main(args, *others, **extra)
         except KeyboardInterrupt:
