@@ -69,8 +69,12 @@ def test_bad_pairs_are_named() -> None:
         ((["a", ""], [0, 1]), ValueError, "left has 1 missing id"),
         (([0, -1], [0, 1]), ValueError, "left has 1 missing id"),  # of pandas' codes, and of answers without a result
         (([0, 1], np.array([-1.0, 1.0])), ValueError, "right has 1 missing id"),
-        ((np.array(["a", 3], dtype=object), [0, 1]), TypeError, "left mixes ids of types int, str"),
-        (([1, "1"], [0, 1]), TypeError, "left mixes ids of types int, str"),  # NumPy makes one text of both
+        ((np.array(["a", 3], dtype=object), [0, 1]), TypeError, "left has ids that are not all numbers"),
+        (
+            ([1, "1"], [0, 1]),
+            TypeError,
+            "left has ids that are not all numbers, or all text",
+        ),  # NumPy makes one text of both
         ((["a", np.nan], [0, 1]), ValueError, "left has 1 missing id"),
         (([0, 1], [0, 1], None, pd.to_datetime(["2026-01-01", None], utc=True)), ValueError, "1 missing time"),
         (([], []), ValueError, "there is no observed pair"),

@@ -1,9 +1,6 @@
 """The columns of a table of pairs: ids to numbers, checks, duplicates merged."""
 
-import re
 from collections.abc import Collection, KeysView, Set, ValuesView
-from datetime import UTC, date, datetime
-from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -23,21 +20,12 @@ MatrixLike: TypeAlias = ArrayLike | sp.spmatrix | sp.sparray
 
 def real_matrix(matrix: MatrixLike, name: str = "matrix") -> sp.coo_matrix:
     """The stored entries of a sparse matrix; ValueError for complex numbers and for another number of axes."""
-    given: Any = matrix if sp.issparse(matrix) else np.asarray(matrix)
-    if given.ndim != 2 or given.dtype.kind not in "fiub":
+    values: Any = matrix if sp.issparse(matrix) else np.asarray(matrix)
+    if values.ndim != 2 or values.dtype.kind not in "fiub":
         raise ValueError(
-            f"{name} has shape {given.shape} and dtype {given.dtype}; it must be a matrix (m, n) of real numbers"
+            f"{name} has shape {values.shape} and dtype {values.dtype}; it must be a matrix (m, n) of real numbers"
         )
-    return sp.coo_matrix(given)
-
-
-def matrix_entries(
-    matrix: MatrixLike, name: str = "matrix"
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
-    """Row numbers, column numbers and values (nnz,) of a sparse matrix's stored entries, and its shape."""
-    entries = real_matrix(matrix, name)
-    m, n = entries.get_shape()
-    return np.asarray(entries.row), np.asarray(entries.col), np.asarray(entries.data), (m, n)
+    return sp.coo_matrix(values)
 
 
 class Coded(NamedTuple):
@@ -73,14 +61,15 @@ def number_ids(
         return unique_ids(values)
     listed = listed or f"{name}_ids"
     ids = as_ids(catalogue, listed)
-    if len(ids) and _kind(ids) != _kind(values) and (isinstance(values, Coded) or len(values)):
-        raise TypeError(f"{name} has ids of type {_type(values)} and {listed} of {_type(ids)}; use one type for both")
     place, own = unique_ids(ids)
     if len(own) < len(ids):
         raise ValueError(f"{listed} repeats ids; each must stand once, pass np.unique({listed})")
     numbers, met = unique_ids(values)
+    if len(ids) and len(met) and (own.dtype.kind == "U") != (met.dtype.kind == "U"):
+        kinds = ["text" if one.dtype.kind == "U" else str(one.dtype) for one in (met, own)]
+        raise TypeError(f"{name} has ids of type {kinds[0]} and {listed} of {kinds[1]}; use one type for both")
     where = dict(zip(own.tolist(), np.argsort(place).tolist(), strict=True))
-    found = np.array([where.get(name, -1) for name in met.tolist()], np.int64)
+    found = np.array([where.get(one, -1) for one in met.tolist()], np.int64)
     if (found < 0).any():
         unknown = met[found < 0]
         raise ValueError(
@@ -93,45 +82,17 @@ def number_ids(
 
 def unique_ids(values: "np.ndarray | Coded") -> tuple[np.ndarray, np.ndarray]:
     """For every id its number (n,) int32 among the different ones, and these, sorted: text as a string array."""
-    if isinstance(values, np.ndarray) and values.dtype.kind not in "OUiu":
-        ids, numbers = np.unique(values, return_inverse=True)
-        return numbers.reshape(-1).astype(np.int32), ids
-    if isinstance(values, Coded) or values.dtype.kind in "OU":
-        codes, names = values if isinstance(values, Coded) else coded(pa.array(values.astype(object), pa.string()))
-        text = _bytes(names)
-        order = np.argsort(text)  # UTF-8 sorts as Python's text does
-        ids = _text(text[order])
-    else:
-        found = pa.array(values).dictionary_encode()
-        codes, names = found.indices.to_numpy(), found.dictionary.to_numpy()
-        order = np.argsort(names)
-        ids = names[order]
+    if not isinstance(values, Coded):
+        column = pa.array(values.astype(object) if values.dtype.kind in "OU" else values).dictionary_encode()
+        values = Coded(column.indices.to_numpy(), column.dictionary)
+    names = values.names.to_numpy(zero_copy_only=False)
+    if names.dtype.kind == "O":
+        _check_nul(values.names, "a column")
+        names = names.astype(str)
+    order = np.argsort(names)
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    return place[codes], ids
-
-
-def _bytes(names: pa.StringArray) -> np.ndarray:
-    """The names (k,) in UTF-8 as NumPy's bytes of one width; ValueError for a NUL character, lost at their ends."""
-    if not len(names):
-        return np.empty(0, "S1")
-    ends = np.frombuffer(names.buffers()[1], np.int32)[names.offset :][: len(names) + 1]
-    letters = np.frombuffer(names.buffers()[2] or b"", np.uint8)[ends[0] : ends[-1]]
-    if not letters.all():
-        odd = names.filter(compute.match_substring(names, "\0"))[0].as_py()
-        raise ValueError(f"the id {odd!r} holds a NUL character; rename it")
-    lengths = np.diff(ends)
-    found = np.zeros((len(names), lengths.max(initial=1)), np.uint8)
-    found[np.arange(found.shape[1]) < lengths[:, None]] = letters
-    return found.view(f"S{found.shape[1]}").reshape(-1)
-
-
-def _text(ids: np.ndarray) -> np.ndarray:
-    """Bytes (k,) in UTF-8 as NumPy's text."""
-    letters = ids.view(np.uint8).reshape(len(ids), ids.itemsize)
-    if (letters < 128).all():
-        return letters.astype(np.uint32).view(f"U{ids.itemsize}").reshape(-1)
-    return np.char.decode(ids, "utf-8")
+    return place[values.codes], names[order]
 
 
 def check_exact(values: np.ndarray, title: str) -> np.ndarray:
@@ -149,79 +110,50 @@ def check_exact(values: np.ndarray, title: str) -> np.ndarray:
     return values
 
 
-def _kind(ids: "np.ndarray | Coded") -> str:
-    """What ids must share to be equal: "text", "mask" of bools, which are no ids among numbers, or "numbers"."""
-    if isinstance(ids, Coded) or ids.dtype.kind in "OU":
-        return "text"
-    return "mask" if ids.dtype.kind == "b" else "numbers"
-
-
-def _type(ids: "np.ndarray | Coded") -> str:
-    return "text" if isinstance(ids, Coded) or _kind(ids) == "text" else str(ids.dtype)
-
-
 def as_ids(values: "ArrayLike | Collection[object]", name: str) -> np.ndarray:
-    """Ids (n,) of pairs, comparisons and indexes: numbers, or text as strings or objects of str."""
-    given: Any = list(values) if isinstance(values, KeysView | ValuesView) else values
-    ids = as_array(given, name)
+    """Ids (n,) of pairs, comparisons and indexes: numbers, or text as strings or objects of str. ValueError for missing
+    ones, which -1 and "" are too; TypeError for anything but numbers alone, or text alone."""
+    values = cast(ArrayLike, list(values) if isinstance(values, KeysView | ValuesView) else values)
+    ids = as_array(values, name)
     if ids.ndim != 1:
         raise ValueError(f"{name} has shape {ids.shape}; it must be 1-D, one id an entry")
-    # NumPy makes one type of a list's values, and cuts text
-    cells: list = list(given) if isinstance(given, list | tuple) else ids.tolist() if ids.dtype.kind in "OTU" else []
-    types = set(map(type, cells))
-    kinds = {next((one for one in (bool, str, Real) if issubclass(kind, one)), kind) for kind in types}
-    if kinds == {str}:
-        missing = ids == ""
-    else:
-        missing = np.fromiter(map(_is_missing, cells), bool, len(cells)) if ids.dtype.kind == "O" else ids != ids
-        missing |= ids == -1  # what pandas' codes hold for a missing value, and answers for none
+    ids = ids.astype(object) if ids.dtype.kind == "T" else ids
+    try:  # of a list: NumPy makes one type of its values
+        cells = pa.array(values if isinstance(values, list | tuple) else ids, from_pandas=True)
+        is_text = pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)
+        if not (is_text or pa.types.is_null(cells.type) or pa.types.is_integer(cells.type) or cells.type in _FLOATS):
+            raise TypeError(f"type {cells.type}")
+        cells = cells.cast(pa.int64()) if pa.types.is_integer(cells.type) else cells
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name} has an id with half a character (a lone surrogate); rename it") from error
+    except (TypeError, ValueError, ArithmeticError, NotImplementedError) as error:
+        way = f"[v.decode() for v in {name}]" if "binary" in str(error) else f"[str(v) for v in {name}]"
+        raise TypeError(f"{name} has ids that are not all numbers, or all text ({error}); give {way}") from error
+    # -1 is what pandas' codes hold for a missing value, and answers for none
+    missing = np.asarray(compute.fill_null(compute.equal(cells, "" if is_text else -1), True)).astype(bool)
     if missing.any():
         raise ValueError(
             f"{name} has {counted(missing.sum(), 'missing id')} (None, NaN, empty or -1), the first at entry "
             f"{int(missing.argmax())}; remove these rows"
         )
-    if len(kinds) > 1:
-        names = ", ".join(sorted(kind.__name__ for kind in types))
-        raise TypeError(f"{name} mixes ids of types {names}; use one type, for example [str(v) for v in {name}]")
-    if kinds == {str}:
-        text = "".join(cells)
-        if (not text.isascii() or "\0" in text) and (odd := _UNSAFE.search(text)):
-            first = next(cell for cell in cells if odd[0] in cell)
-            fault = "a NUL character" if odd[0] == "\0" else "half a character (a lone surrogate)"
-            raise ValueError(f"{name} has the id {first!r}, which holds {fault}; rename it")
-        return ids.astype(object) if ids.dtype.kind == "T" else ids
-    ids = check_exact(_plain(cells, name) if cells else ids, name)
-    if ids.dtype.kind in "OSVc" or ids.ndim != 1:
-        kind, way = types.pop().__name__ if types else ids.dtype, "v.decode()" if ids.dtype.kind == "S" else "str(v)"
-        raise TypeError(f"{name} has ids of type {kind}; use numbers or text, for example [{way} for v in {name}]")
-    return ids.astype(np.int64) if ids.dtype.kind == "u" and ids.max(initial=0) < 2**63 else ids
+    if is_text:
+        _check_nul(cells, name)
+        return ids
+    return check_exact(cells.to_numpy(zero_copy_only=False) if len(cells) else ids, name)
 
 
-_UNSAFE = re.compile("[\0\ud800-\udfff]")  # NumPy cuts the first at an end, and no file takes the others
+def _check_nul(text: pa.StringArray, name: str) -> None:
+    odd = text.filter(compute.match_substring(text, "\0"))
+    if len(odd):  # NumPy cuts it at an end
+        raise ValueError(f"{name} has the id {odd[0].as_py()!r}, which holds a NUL character; rename it")
+
+
+_FLOATS = (pa.float16(), pa.float32(), pa.float64())
 
 
 def unordered(ids: "ArrayLike | Set[ArrayLike]") -> ArrayLike:
     """Ids whose order means nothing: a set as a list, anything else unchanged."""
     return cast(ArrayLike, list(ids)) if isinstance(ids, Set) else ids
-
-
-def _is_missing(value: object) -> bool:
-    try:
-        return value is None or bool(value != value)  # NaN and NaT
-    except TypeError:  # pandas' NA has no truth value
-        return True
-
-
-def _plain(cells: list, name: str) -> np.ndarray:
-    """Python values as an array of their type; ValueError for integers that no array holds exactly."""
-    ids = np.asarray(cells)
-    if ids.dtype.kind in "fO" and (whole := [v for v in cells if isinstance(v, Integral)]):
-        low, high = int(min(cells)), int(max(cells))
-        if len(whole) == len(cells) and low >= 0 and high < 2**64:
-            return np.array(cells, np.uint64)
-        if max(-low, high) > 2**53:
-            raise ValueError(f"{name} has integers that 64 bits do not hold; pass text: [str(v) for v in {name}]")
-    return ids
 
 
 def check_split(split: ArrayLike | None) -> np.ndarray | None:
@@ -251,30 +183,21 @@ def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
     return weights
 
 
-def _in_utc(time: date) -> date | None:
-    """A time without a zone, which NumPy's have not; None for NaT."""
-    if time != time:
-        return None
-    return time.astimezone(UTC).replace(tzinfo=None) if isinstance(time, datetime) and time.tzinfo else time
-
-
 def check_timestamps(timestamps: ArrayLike | None) -> np.ndarray | None:
     if timestamps is None:
         return None
-    timestamps = as_array(timestamps, "timestamps")
-    if timestamps.dtype.kind == "O" and all(isinstance(time, date) for time in timestamps):
-        timestamps = np.array([_in_utc(time) for time in timestamps], "datetime64[us]")
-    if timestamps.dtype.kind == "M":
-        if np.isnat(timestamps).any():
-            gone = np.isnat(timestamps)
-            raise ValueError(
-                f"timestamps has {counted(gone.sum(), 'missing time')} (NaT), the first at entry {gone.argmax()}"
-            )
-        micros = timestamps.astype("datetime64[us]").astype(np.int64)
-        timestamps = micros / 1e6 if (micros % 1_000_000).any() else micros // 1_000_000
-    if timestamps.dtype.kind not in "iuf":
-        raise TypeError(f"timestamps has dtype {timestamps.dtype}; it must be numbers or datetime64")
-    return check_finite(timestamps, "timestamps")
+    times: Any = as_array(timestamps, "timestamps")
+    if times.dtype.kind in "OM":
+        column = pa.array(times.astype("datetime64[us]") if times.dtype.kind == "M" else times, from_pandas=True)
+        if column.null_count:
+            first = column.is_null().index(True)
+            raise ValueError(f"timestamps has {counted(column.null_count, 'missing time')}, the first at entry {first}")
+        if pa.types.is_temporal(column.type):
+            micros = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy()
+            times = micros / 1e6 if (micros % 1_000_000).any() else micros // 1_000_000
+    if times.dtype.kind not in "iuf":
+        raise TypeError(f"timestamps has dtype {times.dtype}; it must be numbers, or times of NumPy or pandas")
+    return check_finite(times, "timestamps")
 
 
 def check_features(features: MatrixLike | None, name: str, ids: np.ndarray) -> Features | None:

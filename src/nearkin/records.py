@@ -4,7 +4,7 @@
 
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -186,9 +186,10 @@ class Interactions:
     @classmethod
     def from_matrix(cls, matrix: _pairs.MatrixLike) -> "Interactions":
         """The record of a sparse (m, n) matrix: its entries other than 0 are the pairs, its values the weights."""
-        left, right, weights, (m, n) = _pairs.matrix_entries(matrix)
-        there = weights != 0  # SciPy stores zeros, too
-        return cls.from_pairs(left[there], right[there], weights[there], left_ids=np.arange(m), right_ids=np.arange(n))
+        entries: Any = _pairs.real_matrix(matrix)
+        there = entries.data != 0  # SciPy stores zeros, too
+        (m, n), columns = entries.shape, (entries.row[there], entries.col[there], entries.data[there])
+        return cls.from_pairs(*columns, left_ids=np.arange(m), right_ids=np.arange(n))
 
     def __len__(self) -> int:
         return len(self.indices)

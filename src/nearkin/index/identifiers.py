@@ -20,8 +20,6 @@ def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
         return np.empty(0, np.int64)  # `np.array([])` has floats
     single = isinstance(ids, str | Integral) or getattr(ids, "shape", None) == ()
     values = as_ids([ids] if single else ids, "ids")
-    if values.dtype.kind == "u":
-        raise ValueError(f"ids hold {values.max()}; integers must fit into 64 bits with a sign, or be text")
     if values.dtype.kind not in "iUO":
         way = "int(v)" if values.dtype.kind == "f" else "str(v)"
         raise TypeError(f"ids have dtype {values.dtype}; they must be integers or strings, pass [{way} for v in ids]")
