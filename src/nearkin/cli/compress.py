@@ -1,6 +1,5 @@
 """`nearkin compress` and `nearkin encode`: vectors to a saved index, and files of vectors to files of codes."""
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -8,9 +7,11 @@ from rich.table import Table
 
 import nearkin as nk
 from nearkin import jobs
+from nearkin._distributed import current
 from nearkin._fields import Fields, command, counted, show, with_interval
 from nearkin.cli.options import File, Metric, OutFolder, Overwrite, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
+from nearkin.quantization.codecs import SCALARS, Size
 
 
 def compress(
@@ -49,41 +50,39 @@ def compress(
 
     Options:
 
-    + method: pq (or none), opq (or procrustes), rq or lsq (or residual: sums of centroids), product-residual,
-      product-residual-long, the last three also with -norms (the norm in a byte), sq8 (or int8), int4, int6, float16;
-      product (opq) and axes, with the norm in a byte if that raises recall; best (compares these by recall); other
-      rotations: givens-random, givens-greedy, givens-steepest, cayley; bits by hashing: lsh, itq, one, ...
-      [default: best; product for fewer than 1,000 vectors, other centroids, inverted lists or torchrun]
-    + n_bytes: Bytes of a code; eight bits each for hashing methods. [default: 16]
+    + method: pq (or none), opq (or product), rq or lsq (or residual: sums of centroids), product-residual,
+      product-residual-long, axes, all but pq also with -norms (the norm in a byte), sq8 (or int8), int4, int6, float16;
+      best (compares these by recall; with inverted lists product and product-norms); other rotations: givens-random,
+      givens-greedy, givens-steepest, cayley; bits by hashing: lsh, itq, one, ...
+      [default: best; product with other centroids or torchrun]
+    + n_bytes: Bytes of a code, at most; eight bits each for hashing methods. [default: 16]
     - centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).
     - lists: Inverted lists, of which a search reads a few (search --n-probe). About 4 times the square root of the
       number of vectors is usual: 1,000 for 60,000 vectors, 4,000 for a million; below 20,000 leave it out.
     - train: Other vectors to train on, so that the indexed ones are unseen.
     + queries: Queries, if they are unlike the vectors: the codec, or with --method product its rotation, is chosen by
       their recall. Without them, vectors are held out as queries; for pairs of `nearkin embed` the users are.
-    + minutes: Predicted time of two cores, of --method best: to train, and to encode as far as that takes longer than
-      by product codes. [default: 1; no limit with --method best]
+    + minutes: Predicted time of two cores, of --method best, to train and to encode. [default: 1, or three times that
+      of product codes if that is more]
     + keep_vectors: Keep the vectors next to the codes, for search --oversample: --keep-vectors=float16 takes half the
       bytes of float32, --keep-vectors=int8 a quarter. [default without TYPE: float16 for files of float16 or of 8-bit
       integers, which it holds exactly, else float32]
     - checkpoint: Folder from which an interrupted run resumes; removed at the end.
     """
-    size = jobs.methods.CodeSize(n_bytes, n_centroids=centroids, n_lists=lists)
     given = jobs.inputs.open_given(vectors, ids=ids)
     source = None if train is None else nk.data.open_vectors(train)
-    name = method or jobs.methods.default_method(size, len(given.file if source is None else source))
-    chosen = jobs.methods.find_method(name)
-    width = given.file.shape[1]
-    if n_bytes is None and name == "signs":
-        size = replace(size, n_bits=width)
-    elif n_bytes is None and name == jobs.methods.PRODUCT and centroids == 256:  # one a column
-        size = replace(size, n_bytes=min(size.bytes(), width))
-    if method is None and name == jobs.methods.BEST:
-        minutes = jobs.methods.MINUTES if minutes is None else minutes
-    if metric is None and given.metric in chosen.metrics:
+    several = current().size > 1 or centroids != 256
+    name = jobs.methods.find_method(method or ("product" if several else jobs.methods.BEST))
+    if name in SCALARS and n_bytes is not None:
+        raise ValueError(f"bytes of method {name} follow from the columns; leave them out")
+    if name != jobs.methods.BEST and minutes is not None:
+        raise ValueError(f"minutes are for method best, which compares codecs; leave them out with {name}")
+    if metric is None and given.metric in jobs.methods.metrics_of(name):
         metric = given.metric
-    ranking = jobs.methods.choose_metric(chosen, metric)
-    quantizer = chosen.make(size, seed, None if minutes is None else 60 * minutes, ranking)
+    ranking, width = jobs.methods.choose_metric(name, metric), given.file.shape[1]
+    n_bytes = n_bytes or (-(-width // 8) if name == "signs" else min(jobs.methods.BYTES, width))
+    size = Size(n_bytes, centroids, lists or 0, ranking, seed)
+    quantizer = jobs.compress.Choice(name, size, None if minutes is None else 60 * minutes)
     Q = None if queries is None else jobs.inputs.open_queries(queries).vectors
     left = given.queries(metric)
     if Q is None and name == jobs.methods.BEST and left is not None:
@@ -100,7 +99,7 @@ def compress(
         keep_vectors=keep_vectors == "auto" or keep_vectors or False,
         random_state=seed,
         steps=jobs.run.Steps(screen.watch),
-        about={"method": chosen.name, "seed": seed, "threads": screen.threads, "train": train, "queries": queries},
+        about={"method": name, "seed": seed, "threads": screen.threads, "train": train, "queries": queries},
         checkpoint=checkpoint,
         overwrite=overwrite,
     )
@@ -108,7 +107,7 @@ def compress(
     evaluated = command("evaluate", *names, base=vectors, k=10)
     following = f"Next: {evaluated}, or {command('search', out, 'QUERIES', k=10)}"
     note = "Note: queries of another kind than the vectors have another recall; give some as --queries"
-    parts = pairs(f"{out}: {method or name}", _for_people(made)), *_comparison(made), read_line(given.about)
+    parts = pairs(f"{out}: {name}", _for_people(made)), *_comparison(made), read_line(given.about)
     screen.finish(made, *parts, note if Q is None and left is None else "", following)
 
 

@@ -130,9 +130,7 @@ def sweep(
     recall: Annotated[float | None, typer.Option(min=0.01, max=0.999)] = None,
     k: Neighbours = 10,
     metric: Metric = None,
-    methods: Annotated[str | None, typer.Option(metavar="NAMES")] = None,
     per_second: Annotated[float, typer.Option(min=0)] = 0.0,
-    minutes: Annotated[float, typer.Option(min=0.01)] = 5.0,
     ids: File = None,
     query_ids: File = None,
     qrels: File = None,
@@ -142,9 +140,9 @@ def sweep(
 ) -> None:
     """Find the code of fewest bytes that reaches a recall, and print the command that makes it.
 
-    The int8 code is measured first; trainings then narrow the search for the shortest sufficient size until the time is
-    over. Two results are printed: without rescoring, and with rescoring by vectors kept on disk (search
-    --oversample). Below each are the commands that make and evaluate the index.
+    The best codec is chosen, as by compress, at 4, 8, 16, 32 and 64 bytes, and at more if these are not sufficient. Two
+    results are printed: without rescoring, and with rescoring by vectors kept on disk (search --oversample). Below each
+    are the commands that make and evaluate the index.
 
     In the table, "codes" is the recall without rescoring, "at least" its bound with 97.5 % confidence for queries like
     these, "x4" and "x16" the recall with rescoring of 4 and 16 times k candidates by vectors kept as int8, as float16
@@ -163,9 +161,7 @@ def sweep(
     + queries: Queries: those of your users. [default: the users of pairs, else vectors held out]
     + recall: Recall to reach, a share of each query's k nearest neighbours; with --qrels, a share of exact search's
       NDCG@10. [default: 0.95, with --qrels 0.99]
-    - methods: Methods to try, separated by commas, of those of compress. [default: those that its method best compares]
     - per_second: Queries per second that an answer must reach on this machine. [default: any]
-    + minutes: Predicted time of two cores, the same on a busy machine.
     - qrels: Relevance judgements (query id, vector id, grade): a code must reach the NDCG@10 of exact search.
     """
     judged = None if qrels is None else nk.data.read_judgements(qrels)
@@ -184,14 +180,12 @@ def sweep(
         target=recall or (0.95 if qrels is None else 0.99),
         k=k,
         metric=metric or given.metric or "l2",
-        methods=None if methods is None else [name.strip() for name in methods.split(",")],
         rate=per_second,
-        seconds=60 * minutes,
         judged=relevance,
         random_state=seed,
         steps=jobs.run.Steps(screen.watch),
     )
-    record = found.record(vectors) | {"threads": screen.threads, "seed": seed}
+    record = found.record(vectors, queries) | {"threads": screen.threads, "seed": seed}
     if out is not None:
         jobs.pages.sweep_page(found, vectors, queries).write(out)
     lines = [

@@ -15,7 +15,6 @@ from nearkin._storage import SavedArrays, read_saved
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.hashing.bits import asymmetric_index, binary_index, n_bytes, pack_signs, pad_columns, unpack_bits
-from nearkin.hashing.registry import HASHERS
 from nearkin.hashing.spectrum import SCALES
 from nearkin.linalg.signs import row_blocks
 
@@ -135,6 +134,7 @@ def load(path: StrPath | SavedArrays) -> AbstractHasher:
     """
     found = read_saved(path, "hasher")
     name = found.config.get("class")
-    if name not in HASHERS:
-        raise ValueError(f"{found.path} holds a hasher {name!r}; this nearkin knows {', '.join(sorted(HASHERS))}")
-    return getattr(import_module(HASHERS[name].module), name).load(found)
+    hasher = getattr(import_module("nearkin.hashing"), str(name), None)
+    if not (isinstance(hasher, type) and issubclass(hasher, AbstractHasher)):
+        raise ValueError(f"{found.path} holds a hasher {name!r}, which this nearkin does not have")
+    return hasher.load(found)

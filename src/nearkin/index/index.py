@@ -18,7 +18,7 @@ from nearkin._fields import StrPath, counted
 from nearkin._guard import Guard, uninterrupted
 from nearkin._pairs import unordered
 from nearkin._storage import one_version, verification
-from nearkin._types import ArrayLike
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
 from nearkin.data.vectors import VectorFile
 from nearkin.index import faiss_index, identifiers, parts, searching
@@ -158,14 +158,14 @@ class Index:
         fast_scan: bool | None = None,
         n_probe: int | None = None,
         norms: bool | Norms | None = None,
+        random_state: Seed = 0,
         callback: Callback | None = None,
     ) -> Self:
         """Index the vectors X (n, d).
 
-        quantizer: None for exact search; bytes a vector, one a column at most (half floats where two fit), for the best
-            codec of that size within three times the time of product codes, with a byte for the vector's norm where
-            that finds more (`norms`); a ProductQuantizer for bytes; a hasher (with metric="hamming") for bits, which
-            are searched by Hamming distance always. One that is not fitted is cloned and fitted on X (on its normalised
+        quantizer: None for exact search; bytes a vector for the codec that `nk.quantization.best` chooses, as `nearkin
+            compress --bytes` does; a ProductQuantizer for bytes; a hasher (with metric="hamming") for bits, which are
+            searched by Hamming distance always. One that is not fitted is cloned and fitted on X (on its normalised
             vectors for "cosine"). `index.quantizer`, here what was chosen, is a copy, which must not be fitted again.
         ids: (n,) integers or strings, each once; None for 0, 1, 2, ...
         metric: "l2", "ip", "cosine" or "hamming".
@@ -177,6 +177,7 @@ class Index:
         norms: add a byte to each vector for its norm, for vectors of different norms by "l2" and "ip"; True trains the
             levels of the byte from X. None: where `quantizer` is a size in bytes (a number, or an AxisQuantizer that is
             not fitted) and held-out queries find more with one of its bytes for the norm.
+        random_state: seed or NumPy generator of the choice by bytes; by default 0, so that it is repeatable.
         callback(rows_done, {"total": n}) follows the adding.
 
         ValueError for vectors that float32 cannot hold, and for a quantizer that was fitted on normalised vectors where
@@ -187,7 +188,7 @@ class Index:
         kept = KeptVectors.wanted(keep_vectors, X.shape[1], X.dtype)
         levels = norms if isinstance(norms, Norms) else Norms.learned(X) if norms else None
         if quantizer is not None:
-            own, (quantizer, chosen) = quantizer, fitted(quantizer, X, metric, norms=norms is None)
+            own, (quantizer, chosen) = quantizer, fitted(quantizer, X, metric, random_state, norms=norms is None)
             take_names(quantizer, () if quantizer is own else given)
             levels = chosen if levels is None else levels
         index = cls.empty(X.shape[1], quantizer, metric, fast_scan=fast_scan, n_probe=n_probe, norms=levels)

@@ -28,8 +28,8 @@ from nearkin._storage import (
     unpack_ids,
     write_arrays,
 )
-from nearkin._types import Record
-from nearkin.contracts import BitCodes, Fittable, Quantizer, ScannedCodes, VectorCodes
+from nearkin._types import Record, Seed
+from nearkin.contracts import BitCodes, Quantizer, ScannedCodes, VectorCodes
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import faiss_index, identifiers
 from nearkin.index.faiss_index import METRICS, inverted_file
@@ -47,7 +47,9 @@ KINDS = {  # kind in config.json -> the class, or the reader of several classes
 }
 
 
-def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str, *, norms: bool) -> tuple[Quantizer, Norms | None]:
+def fitted(
+    quantizer: Quantizer | int, X: np.ndarray, metric: str, random_state: Seed, *, norms: bool
+) -> tuple[Quantizer, Norms | None]:
     """The quantizer, or its copy fitted on X, or the codec chosen for that many bytes, and the levels of norms that it
     chose; ValueError for one that was fitted on vectors of another norm. `norms`: an axis code may spend a byte."""
     from sklearn.base import clone
@@ -55,22 +57,19 @@ def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str, *, norms: boo
     from sklearn.utils.validation import check_is_fitted
 
     from nearkin.quantization.axis import AxisQuantizer
-    from nearkin.quantization.plain import PlainCode
-    from nearkin.quantization.sized import AxisCode, SizedCode, fitted_code
+    from nearkin.quantization.best import FEWEST, best
 
     if isinstance(quantizer, int | Real):
-        quantizer = cast(Quantizer, PlainCode(quantizer, metric=metric, random_state=0))
+        return best(X, cast(int, quantizer), metric=metric, random_state=random_state)[:2]
     if isinstance(quantizer, type) or not hasattr(quantizer, "get_params"):
         raise TypeError(f"quantizer is {quantizer!r}; give bytes a vector, for example 16, or nk.ProductQuantizer(8)")
     try:
-        if isinstance(quantizer, SizedCode):
-            raise NotFittedError
         check_is_fitted(quantizer)
     except NotFittedError:
-        made = clone(quantizer)
-        if norms and isinstance(made, AxisQuantizer):
-            made = AxisCode(made.n_bytes, metric=metric)
-        return fitted_code(cast(Fittable, made), normalised(X) if metric == "cosine" else X)
+        if norms and isinstance(quantizer, AxisQuantizer) and 1 < quantizer.n_bytes <= X.shape[1] and len(X) >= FEWEST:
+            methods = "axes", "axes-norms"
+            return best(X, quantizer.n_bytes, metric=metric, methods=methods, random_state=random_state)[:2]
+        return clone(quantizer).fit(normalised(X) if metric == "cosine" else X), None
     if isinstance(quantizer, VectorCodes) and quantizer.normalized_ and metric != "cosine" and not has_unit_rows(X):
         raise ValueError(
             "quantizer was fitted on normalised vectors, and those of X have other norms; type metric='cosine', "

@@ -29,7 +29,6 @@ from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import RowIds
 from nearkin.index.searching import Scan, decoded_rows, normalised, rows_at_norms
-from nearkin.jobs.compress import TRAIN_ROWS
 from nearkin.jobs.evaluate import exact_metric
 from nearkin.jobs.inputs import LEFT, check_typed, decoded
 from nearkin.jobs.pairs import move_left
@@ -37,6 +36,7 @@ from nearkin.jobs.run import RUN, Steps, read_record, write_record
 from nearkin.linalg.norms import widened
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.metrics.trial import mean_interval, paired_difference
+from nearkin.quantization.best import TRAINED
 
 _OF_VECTORS = ("distortion", "variance_kept", "recall_interval", "judged_by")  # and recall: of the vectors of a run
 
@@ -274,7 +274,7 @@ def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: 
             run = read_record(folder, RUN) or {}
             run.pop("history", None)
             run |= {"train": f"{folder} and {file.name}", "seed": random_state}
-            run["trained_on"] = min(len(rows) + len(file), TRAIN_ROWS)
+            run["trained_on"] = min(len(rows) + len(file), TRAINED)
             save_changed(Path(folder), index, index.row_ids, run)
     exact = index.kept is not None
     return {"folder": str(folder), "vectors": len(index), "from_kept_vectors": exact, "seconds": steps.seconds}
@@ -297,7 +297,7 @@ def _learned(index: nk.Index, rows: np.ndarray, file: VectorFile, random_state: 
             f"{file.name} has {counted(file.shape[1], 'column')}, and the index {index.n_features}; they must agree"
         )
     total = len(rows) + len(file)
-    chosen = np.sort(numbers.choice(total, min(total, TRAIN_ROWS), replace=False))
+    chosen = np.sort(numbers.choice(total, min(total, TRAINED), replace=False))
     old, new = rows[chosen[chosen < len(rows)]], file.take(chosen[chosen >= len(rows)] - len(rows))
     sample = numbers.permutation(np.concatenate([old, new]))
     quantizer = cast(Any, clone(index.quantizer))

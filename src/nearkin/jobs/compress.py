@@ -11,7 +11,7 @@ import copy
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,14 +31,14 @@ from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
 from nearkin.jobs.evaluate import judge_codes, rows_as_queries
 from nearkin.jobs.inputs import FEWEST_QUERIES
+from nearkin.jobs.methods import BEST
 from nearkin.jobs.run import RUN, Steps, bytes_on_disk, write_record
 from nearkin.jobs.work import WorkFolder, work_place, working
 from nearkin.metrics.trial import Difference
-from nearkin.quantization.best import BestCode
-from nearkin.quantization.sized import AxisCode, ProductCode, fitted_code
+from nearkin.quantization.best import TRAINED, Best, best, fitted_codec
+from nearkin.quantization.codecs import CODECS, Size
 from nearkin.statistics import block_rows, shared_generator
 
-TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 JUDGED_ROWS = 10_000
 _OFFSETS_FROM = 4_096  # vectors that decide the offsets of those that are kept
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
@@ -47,9 +47,18 @@ _FEWEST, _MOST = 4096, 2**20  # rows of a block
 _BLOCKS_PER_RANK = 8
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What is trained: the codec named `method`, or the `best` of them in predicted `seconds`, of a size."""
+
+    method: str
+    size: Size
+    seconds: float | None = None
+
+
 def compress_file(
     file: VectorFile,
-    quantizer: Fittable,
+    quantizer: Fittable | Choice,
     out: StrPath,
     *,
     train: VectorFile | None = None,
@@ -85,14 +94,9 @@ def compress_file(
         queries = _usable_queries(queries, quantizer, file.shape[1], metric)
     if ids is not None:
         ids = given_ids(ids, len(file))
-    if isinstance(quantizer, BestCode):  # it depends on the share of the index's rows that it learns from
-        if group.size > 1:
-            raise ValueError("method is 'best', which is for one process; leave torchrun out, or take --method product")
-        rows = len(file) if source is file else sys.maxsize
-        quantizer = replace(quantizer, n_vectors=rows, n_encoded=len(file), metric=metric)
-    elif isinstance(quantizer, ProductCode | AxisCode):
-        quantizer = replace(quantizer, metric=metric)
-    rows = max(TRAIN_ROWS, _ROWS_PER_CELL * _learned_centroids(quantizer)[1])
+    if isinstance(quantizer, Choice) and quantizer.method == BEST and group.size > 1:
+        raise ValueError("method is 'best', which is for one process; leave torchrun out, or take method 'product'")
+    rows = max(TRAINED, _ROWS_PER_CELL * _learned_centroids(quantizer)[1])
     job = _agreed_job(file, source, quantizer, metric, rows, queries)
     if random_state is None:
         random_state = shared_generator(None, group)
@@ -109,11 +113,15 @@ def compress_file(
         group.barrier()
     with _work_folder(checkpoint, out, job, len(file), group, overwrite) as work:
         if work is None or work.missing([_TRAINED]):
-            empty = _train(quantizer, source, queries, rows, metric, random_state, steps, group)
+            sample = _sample(quantizer, source, rows, metric, random_state, steps, group)
+            with steps.step("train") as callback:
+                made = _trained(quantizer, sample, queries, file, source, random_state, callback)
+            empty = Index.empty(source.shape[1], made.quantizer, metric, norms=made.norms)
+            trials = made.trials
             if work is not None and group.rank == 0:
                 empty.save(work.path / _TRAINED, overwrite=True)
         else:
-            empty = Index.load(work.path / _TRAINED)
+            empty, trials = Index.load(work.path / _TRAINED), list[Record]()
         index, fitted = _encode(file, empty, work, steps, group), empty.quantizer
         record: Record = {}
         if group.rank == 0:
@@ -121,8 +129,8 @@ def compress_file(
             other = None if source is file else source.name
             seed = random_state if isinstance(random_state, int) else None
             run: Record = {"trained_on": min(rows, len(source)), "seed": seed, "train": other, **(about or {})}
-            if isinstance(quantizer, BestCode) and hasattr(quantizer, "trials_"):  # else fitted before an interruption
-                run["comparison"] = {"seconds": quantizer.seconds, "trials": quantizer.trials_}
+            if isinstance(quantizer, Choice) and trials:  # none after an interruption
+                run["comparison"] = {"seconds": quantizer.seconds, "trials": trials}
             run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
             history = fitted.history_ if isinstance(fitted, Remembering) else []
@@ -179,54 +187,64 @@ def _agreed_job(
 
 def _settings(quantizer: object) -> Record:
     """The class of a quantizer and those of its parameters that JSON holds; a generator of random numbers has none."""
+    if isinstance(quantizer, Choice):
+        return {"method": quantizer.method, "seconds": quantizer.seconds, **asdict(quantizer.size)}
     given = quantizer.get_params() if isinstance(quantizer, BaseEstimator) else {}
     plain = {name: value for name, value in given.items() if value is None or isinstance(value, str | int | float)}
     return {"class": type(quantizer).__name__, **plain}
 
 
-def _learned_centroids(quantizer: Fittable) -> tuple[int, int]:
+def _learned_centroids(quantizer: Fittable | Choice) -> tuple[int, int]:
     """Number of centroids that a quantizer learns in a subspace, and of coarse ones; 0 for none."""
+    if isinstance(quantizer, Choice):
+        return quantizer.size.n_centroids, quantizer.size.n_lists
     return (quantizer.n_centroids, quantizer.n_lists) if isinstance(quantizer, CentroidCodes) else (0, 0)
 
 
-def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: str) -> np.ndarray:
+def _usable_queries(queries: np.ndarray, quantizer: Fittable | Choice, d: int, metric: str) -> np.ndarray:
     """The queries (q, d), normalised for cosine; ValueError if the method has nothing to choose by queries."""
-    rotated = isinstance(quantizer, ProductCode | nk.ProductQuantizer) and not quantizer.n_lists
-    rotated = rotated and (isinstance(quantizer, ProductCode) or quantizer.rotation is not None)
-    if not rotated and not isinstance(quantizer, BestCode):
-        raise ValueError(
-            "--queries choose between the starts of a rotation (--method product, procrustes, cayley, givens-..., "
-            "without --lists) or between codes (--method best), and this method trains in one way; leave --queries out"
-        )
-    if rotated and metric == "ip":
-        raise ValueError(
-            "--queries choose a rotation by distance, and --metric ip ranks by inner product; leave --queries out, or "
-            "take --method best, which compares codes by inner product"
-        )
+    if not isinstance(quantizer, Choice) or quantizer.method != BEST:
+        made = CODECS[quantizer.method].unfitted(quantizer.size) if isinstance(quantizer, Choice) else quantizer
+        if not isinstance(made, nk.ProductQuantizer) or made.n_lists or made.rotation is None or metric == "ip":
+            raise ValueError(
+                "queries choose between codecs (method 'best') or, by distance, between the starts of a rotation (of "
+                "'product', 'cayley', 'givens-...', without lists); this method trains in one way: leave queries out"
+            )
     queries = check_queries(queries, d, min_rows=FEWEST_QUERIES, metric=metric)
     return normalised(queries) if metric == "cosine" else queries
 
 
-def _train(
-    quantizer: Fittable,
-    source: VectorFile,
-    queries: np.ndarray | None,
-    n_rows: int,
-    metric: str,
-    random_state: Seed,
-    steps: Steps,
+def _sample(
+    quantizer: Fittable | Choice, source: VectorFile, n_rows: int, metric: str, random_state: Seed, steps: Steps,
     group: Group,
-) -> Index:
-    """An empty index trained on a sample, read in shares that end with `CellSums`'s blocks: sums keep their bits."""
+) -> np.ndarray:  # fmt: skip
+    """The vectors to train on, read in shares that end with `CellSums`'s blocks: sums keep their bits."""
     with steps.step("sample"):
         numbers = source.draw(n_rows, random_state)
         first, stop = group.share(len(numbers), block_rows(_learned_centroids(quantizer)[0]))
         sample = source.take(numbers[first:stop])
-        sample = normalised(sample) if metric == "cosine" else sample
-    with steps.step("train") as callback:
-        options = {} if queries is None else {"queries": queries}  # only for what `_usable_queries` lets pass
-        fitted, norms = fitted_code(quantizer, sample, callback=callback, **options)
-        return Index.empty(source.shape[1], fitted, metric, norms=norms)
+        return normalised(sample) if metric == "cosine" and not isinstance(quantizer, Choice) else sample
+
+
+def _trained(
+    quantizer: Fittable | Choice, sample: np.ndarray, queries: np.ndarray | None, file: VectorFile, source: VectorFile,
+    random_state: Seed, callback: Callback,
+) -> Best:  # fmt: skip
+    """What is chosen and trained; `queries` are those that `_usable_queries` lets pass."""
+    if not isinstance(quantizer, Choice):
+        options = {} if queries is None else {"queries": queries}
+        return Best(quantizer.fit(sample, **options, callback=callback), None, [])
+    size = quantizer.size
+    if quantizer.method != BEST:
+        sample = normalised(sample) if size.metric == "cosine" else sample
+        return Best(*fitted_codec(CODECS[quantizer.method], size, sample, queries, callback), [])
+    return best(
+        sample, size.n_bytes, queries, quantizer.seconds,
+        # codes depend on the share of the index's vectors that they are trained on
+        n_vectors=len(file) if source is file else sys.maxsize, n_encoded=len(file), metric=size.metric,
+        n_lists=size.n_lists, methods=("product", "product-norms") if size.n_lists else None,
+        random_state=random_state, callback=callback,
+    )  # fmt: skip
 
 
 def _encode(file: VectorFile, empty: Index, work: WorkFolder | None, steps: Steps, group: Group) -> Index:

@@ -413,9 +413,9 @@ def _settings(run: Fields) -> Section | None:
 
 def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     """The page of a sweep over the file `vectors` with the queries in the file `queries`."""
-    made, bench = sweep.comparison, sweep.bench
+    bench = sweep.bench
     page = Page(
-        title=f"{vectors}: how few bytes keep {made.target:.0%} of {bench.k} neighbours",
+        title=f"{vectors}: how few bytes keep {sweep.target:.0%} of {bench.k} neighbours",
         lead=f"{counted(len(bench.X), 'vector')} of {counted(bench.X.shape[1], 'column')}.",
         made_by=command("sweep", vectors),
     )
@@ -425,16 +425,13 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     )
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
-    if len(made.trials) > 1:
-        searches = {trial[1].method: (trial[1].method, 1) for trial in made.trials}
-        if (found := sweep.chosen(rescored=True)) is not None:
-            name, o = found.method, found.oversample
-            searches[f"{name}, best of {o} times {bench.k}, rescored"] = name, o
-        curves = {
-            name: {float(t[o].n_bytes): t[o].mean for t in made.trials if o in t and t[o].method == method}
-            for name, (method, o) in searches.items()
-        }
-        wanted = f"{made.target:g} wanted", made.target
+    if len(sweep.trials) > 1:
+        rescored = sweep.chosen(rescored=True)
+        depths = {"without rescoring": 1}
+        if rescored is not None:
+            depths[f"best of {rescored.oversample} times {bench.k}, rescored"] = rescored.oversample
+        curves = {name: {float(t[o].n_bytes): t[o].mean for t in sweep.trials if o in t} for name, o in depths.items()}
+        wanted = f"{sweep.target:g} wanted", sweep.target
         ax = plot_against_bytes(curves, sweep.measure, new_axes(5.4, 3.4), reference=wanted)
         legend(ax, ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.18))  # clear of the points and the line wanted
         text = "Recall without rescoring, and of candidates rescored by kept vectors."

@@ -1,10 +1,12 @@
-"""The code with the highest recall at a size: product, axis, residual and scalar codes compared on held-out queries.
+"""The codec with the highest recall at a size: those of the table `CODECS` compared on held-out queries.
 
-`candidates` lists them. Each is screened by a short fit on few vectors, a `Trial` compares their recall query by query,
-and the winner alone is fitted in full."""
+Each is screened by a short fit on few vectors, a `Trial` compares their recall query by query, and the winner alone is
+fitted in full."""
 
-from dataclasses import dataclass
-from typing import NamedTuple, Self, cast
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -19,17 +21,18 @@ from nearkin._check import (
     numpy_generator,
     take_names,
 )
-from nearkin._faiss import compared
+from nearkin._faiss import compared as decoded_by_faiss
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record, Seed
-from nearkin.contracts import Callback, Codec, Fittable, VectorCodes, ignore
+from nearkin.contracts import Callback, Quantizer, ignore
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.trial import HeldOut, Trial, held_out, mean_interval
-from nearkin.quantization.candidates import Candidate, Made, candidates, without_norms
 from nearkin.quantization.codebooks import unwarned
+from nearkin.quantization.codecs import CODECS, NORMS, SUMS, Codec, Size, candidates
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import AbstractAdditiveQuantizer
-from nearkin.quantization.sized import ProductCode, SizedCode, fitted_code
+from nearkin.statistics import whole_rows
 
 
 @dataclass(frozen=True)
@@ -40,49 +43,14 @@ class Defaults:
 
 
 DEFAULTS = Defaults()
-_FITTED = 65_536  # rows of a fit, at most
+TRAINED = 65_536  # vectors of a fit, at most: 256 for each of 256 centroids, FAISS's own limit
+FEWEST = 256  # vectors that centroids of a byte are trained on, at least
+MINUTE, TIMES = 60.0, 3  # predicted seconds that are never too long, nor are these times those of product codes
+_LISTS = 64  # of short fits, at most
 _SCREENED = 4_096  # rows of a short fit, and rows to be found, at most
-_SHORT = {"max_iter": 4, "beam_size": 8}  # settings of a short fit, which takes
-_SHARE = 0.5  # of the time of a full one on the same rows
+_SHORT = {"max_iter": 4, "beam_size": 8}  # settings of a short fit
 _TRAINED_FOR = 16_384  # rows of the index that codes can be trained for, at most
 _KNOWN = 0.5  # if this share of the index's rows is learned from, codes are trained for these rows
-
-
-@dataclass
-class Budget:
-    """Predicted seconds for the short fits of candidates on `screened` vectors of d columns, for the full fit of the
-    winner, and for encoding `encoded` vectors. If vectors are encoded, these are seconds beyond what the first
-    candidate takes."""
-
-    seconds: float
-    screened: int
-    encoded: int
-    d: int
-
-    def allows(self, one: Candidate, least: int, *, first: bool) -> bool:
-        """Whether the full fit of a candidate on `least` vectors is within the seconds that its short fit leaves, which
-        are then the budget's; that of the first one always is."""
-        short = _SHARE * one.seconds(self.screened, 0, self.d)
-        full = one.seconds(least, self.encoded, self.d)
-        if first and self.encoded:
-            self.seconds += short + full
-        if allowed := first or short + full <= self.seconds:
-            self.seconds -= short
-        return allowed
-
-    def rows(self, winner: Candidate, most: int) -> int:
-        """Vectors of the winner's full fit: as many as the seconds allow, at most `most`."""
-        each = winner.seconds(1, 0, self.d)
-        spare = self.seconds - winner.seconds(0, self.encoded, self.d)
-        return most if spare >= each * most else max(self.screened, int(spare / each))
-
-
-class Short(NamedTuple):
-    """The recall (q,) of codes of a short fit, their bytes, and the quantizer."""
-
-    values: np.ndarray
-    n_bytes: int
-    quantizer: VectorCodes
 
 
 @dataclass(frozen=True)
@@ -118,43 +86,62 @@ class Screening:
         rows = X[np.concatenate([order[:unseen], train[: found - unseen]])]
         return cls(X[train], HeldOut.among(rows, asked, "l2" if metric == "l2" else "ip"), given, known)
 
-    def run(self, candidate: Candidate, **settings: object) -> Short:
-        """Fit on the training vectors, with `settings` of a short fit, and find the neighbours of the held-out queries
-        without rescoring."""
-        held = self.held
+    def compared(self, names: list[str], size: Size, smoothing: float, callback: Callback) -> list[Record]:
+        """The records of short fits of these codecs, the winner first."""
+        trial = Trial[str](callback, len(names))
+        for codec in (CODECS[name] for name in names):
+            recall, n_bytes = self.recall(codec, size, smoothing=smoothing, **_SHORT)
+            more: Record = {"interval": mean_interval(recall), "bytes": n_bytes, "rows": len(self.train)}
+            trial.add(codec.name, recall, codec.chain(size) + codec.norm, **more)
+        winner = trial.winner()
+        records: list[Record] = [row | {"lead": [*trial.lead(winner, row["candidate"])]} for row in trial.table()]
+        return sorted(records, key=lambda record: (not record["won"], -record["value"]))
+
+    def recall(self, codec: Codec, size: Size, **settings: object) -> tuple[np.ndarray, int]:
+        """The recall (q,) without rescoring of a codec after a short fit, and its bytes a vector."""
+        size = replace(size, n_lists=min(size.n_lists, _LISTS))
         with unwarned():
-            fitted, norms = self.fitted(candidate.unfitted(**(settings or _SHORT)), self.train)
-        index = fitted.to_faiss(held.metric)
-        fitted.add_to(index, held.rows)
-        n_bytes = index.sa_code_size() + (norms is not None)
+            fitted, norms = fitted_codec(codec, size, self.train, self.given, **settings)
+        held, codes = self.held, fitted.encode(self.held.rows)
+        n_bytes = codes.shape[1] + codec.norm
         if norms is None and not fitted.keeps_norms:
             norms = Norms.shared(held.rows, bool(fitted.normalized_))
-        if norms is None:
-            values = held.recall(*compared(index, held.queries))
-        else:
-            rows = norms.restored(cast(Codec, fitted).decode(fitted.encode(held.rows)), held.rows)
-            values = held.recall(rows, widened(held.queries, rows.shape[1]))
-        return Short(values, n_bytes, fitted)
+        if norms is None and isinstance(fitted, AbstractAdditiveQuantizer):  # the index adds its column of errors
+            index = fitted.to_faiss(held.metric)
+            fitted.add_to(index, held.rows)
+            return held.recall(*decoded_by_faiss(index, held.queries)), n_bytes
+        rows = fitted.decode(codes)
+        rows = rows if norms is None else norms.restored(rows, held.rows)
+        return held.recall(rows, widened(held.queries, rows.shape[1])), n_bytes
 
-    def fitted(self, quantizer: Made, X: np.ndarray, callback: Callback = ignore) -> tuple[VectorCodes, Norms | None]:
-        """Fitted on vectors X (n, d); the given queries are passed on if the quantizer trains for the index's
-        metric."""
-        if isinstance(code := without_norms(quantizer), AbstractAdditiveQuantizer):
-            uses_queries = code.metric == "ip"
-        else:
-            uses_queries = self.held.metric == "l2" and isinstance(code, ProductQuantizer | ProductCode)
-        options = {"queries": self.given} if uses_queries and self.given is not None else {}
-        fitted, norms = fitted_code(cast(Fittable, quantizer), X, **options, callback=callback)
-        return cast(VectorCodes, fitted), norms
+
+def fitted_codec(
+    codec: Codec,
+    size: Size,
+    X: np.ndarray,
+    queries: np.ndarray | None = None,
+    callback: Callback = ignore,
+    **settings: object,
+) -> tuple[Any, Norms | None]:
+    """The quantizer of the codec with those of the settings that it has, fitted on vectors X (n, d), and the levels of
+    its byte for norms. `queries` (q, d) are passed on if it trains for the index's metric."""
+    quantizer = codec.unfitted(size, **settings)
+    norms = Norms.learned(whole_rows(quantizer, X)) if codec.norm else None
+    if isinstance(quantizer, AbstractAdditiveQuantizer):
+        uses_queries = quantizer.metric == "ip"
+    else:
+        uses_queries = size.metric == "l2" and isinstance(quantizer, ProductQuantizer)
+    options: Any = {"queries": queries} if uses_queries and queries is not None else {}
+    return quantizer.fit(X, **options, callback=callback), norms
 
 
 class Best(NamedTuple):
     """`quantizer`: the winner, fully fitted; `norms`: the levels of a byte for norms, None without one:
     `Index.build(X, found.quantizer, norms=found.norms)`; `trials`: the records of `Trial` for each short fit, the
     winner first, then by "value" (recall@10 without rescoring), with its 95 % "interval", the winner's "lead" (a
-    `metrics.trial.Difference`), "bytes" and "rows"."""
+    `metrics.trial.Difference`), "bytes" and "rows"; none where nothing was compared."""
 
-    quantizer: VectorCodes
+    quantizer: Quantizer
     norms: Norms | None
     trials: list[Record]
 
@@ -166,8 +153,10 @@ def best(
     seconds: float | None = None,
     *,
     n_vectors: int | None = None,
-    n_encoded: int = 0,
+    n_encoded: int | None = None,
     metric: str = "l2",
+    n_lists: int = 0,
+    methods: Iterable[str] | None = None,
     random_state: Seed = None,
     callback: Callback | None = None,
 ) -> Best:
@@ -181,30 +170,34 @@ def best(
     `ResidualQuantizer`).
 
     Seconds are predicted, for two cores, from the numbers of vectors, columns and centroids, so that the same seed
-    gives the same codes on any machine however busy. A candidate whose full fit would take longer is left out; the
-    first one, the cheapest, is fitted in any case. Sums train on as many vectors as the seconds allow, twice those of
-    the screening at least, and from all that they are trained for.
+    gives the same codes on any machine however busy. A codec that would take longer to train and to encode is left out;
+    the first one, the cheapest, is fitted in any case. Sums train on as many vectors as the seconds allow, twice those
+    of the screening at least, and from all that they are trained for.
+
+    Of fewer than 256 vectors it is an axis code, with a warning.
 
     Parameters
     ----------
-    X: (n, d) vectors, at least 100.
-    n_bytes: bytes of a code, norm included, at most; no more than float32 takes.
+    X: (n, d) vectors; of more than 65,536 a sample trains.
+    n_bytes: bytes of a code, norm included, at most; codes of centroids have one a column at most.
     queries: (m, d), which measure recall where vectors will be searched by others than themselves.
-    seconds: predicted time of the winner's full fit, at most; None for no limit.
+    seconds: predicted time to train the winner and to encode; None for a minute, or three times that of product codes
+        where these take more than 20 seconds.
     n_vectors: vectors that the index will hold, at least n; by default n.
-    n_encoded: vectors to be encoded; the seconds are then those beyond what the first candidate takes to train and
-        encode.
+    n_encoded: vectors to be encoded; by default `n_vectors`.
     metric: "l2", "ip" (give `queries`, as vectors are seldom like them) or "cosine" (codes are trained at norm 1).
+    n_lists: inverted lists of product codes, 0 for none; then only these are compared.
+    methods: names in `nearkin.quantization.codecs.CODECS` to compare in place of all.
     random_state: seed, NumPy generator or RandomState.
     callback: `callback(step, record)` is called after each candidate.
 
     Returns
     -------
-    found: `Best` with quantizer (fitted), norms (bool: give it to `Index.build`) and trials (a record a candidate).
+    found: `Best` with quantizer (fitted), norms (give them to `Index.build`) and trials (a record a candidate).
 
     Raises
     ------
-    ValueError, TypeError: before any work: fewer than 100 vectors, NaN, n_vectors below n, an unknown metric.
+    ValueError, TypeError: before any work: NaN, n_vectors below n, an unknown metric.
 
     Examples
     --------
@@ -214,60 +207,67 @@ def best(
     ((300, 8), 2)
     """
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
-    given, X = X, check_magnitude(check_vectors(X, min_rows=100)).astype(np.float32)
+    given, X = X, check_magnitude(check_vectors(X)).astype(np.float32)
     X = unit_rows(X) if metric == "cosine" else X
-    n_bytes = min(check_integer(n_bytes, "n_bytes", low=1), 4 * X.shape[1])
-    seconds = np.inf if seconds is None else check_real(seconds, "seconds", low=0)
-    generator = numpy_generator(random_state)
+    n_bytes, d = check_integer(n_bytes, "n_bytes", low=1), X.shape[1]
     n_vectors = check_integer(len(X) if n_vectors is None else n_vectors, "n_vectors", low=len(X))
-    screening, seed = Screening.of(X, queries, n_vectors, metric, generator), draw_seed(generator)
-    known = screening.known >= _KNOWN and metric != "ip"
-    listed = candidates(
-        n_bytes, X.shape[1], len(screening.train), metric=metric,
-        norms=metric != "cosine" and not known and Norms.shared(screening.train) is None, seed=seed,
-        beam_size=DEFAULTS.beam_size, smoothing=1.0 if known else 1 - screening.known / 2,
-    )  # fmt: skip
-    n, full = len(screening.train), max(len(screening.train), min(len(X), _FITTED))
-    budget = Budget(seconds, n, n_encoded, X.shape[1])
-    least = {one.name: full if one.chain == 1 or known else min(2 * n, full) for one in listed}
-    listed = [one for one in listed if budget.allows(one, least[one.name], first=one is listed[0])]
-    trial = Trial[str](callback or ignore, len(listed))
-    for one in listed:
-        short = screening.run(one)
-        trial.add(
-            one.name, short.values, one.chain,
-            interval=mean_interval(short.values), bytes=short.n_bytes, rows=n,
-        )  # fmt: skip
-    winner = next(one for one in listed if one.name == trial.winner())
-    made, most = winner.unfitted(known=known), budget.rows(winner, full)
-    if winner.chain > 1 and most < len(X):  # others learn faster
-        X = X[np.sort(generator.choice(len(X), most, replace=False))]
-    records: list[Record] = [row | {"lead": [*trial.lead(winner.name, row["candidate"])]} for row in trial.table()]
-    trials = sorted(records, key=lambda record: (not record["won"], -record["value"]))
-    quantizer, norms = screening.fitted(made, X)
+    n_encoded = check_integer(n_vectors if n_encoded is None else n_encoded, "n_encoded", low=0)
+    check_real(0 if seconds is None else seconds, "seconds", low=0)
+    if len(X) > TRAINED:
+        X = X[np.sort(numpy_generator(random_state).choice(len(X), TRAINED, replace=False, shuffle=False))]
+    known = metric != "ip" and min(len(X), _TRAINED_FOR) >= _KNOWN * n_vectors
+    names, generator = _names(X, n_bytes, metric, known, methods), numpy_generator(random_state)
+    size = Size(min(n_bytes, d), n_lists=n_lists, metric=metric, random_state=draw_seed(generator))
+    asked, trials, settings = None, list[Record](), {"beam_size": DEFAULTS.beam_size, "known": known}
+    if len(names) > 1:
+        screening = Screening.of(X, queries, n_vectors, metric, generator)
+        asked, settings["smoothing"] = screening.given, 1.0 if known else 1 - screening.known / 2
+        trained = {name: _trained(name, size, X.shape, n_encoded, seconds, known=known) for name in names}
+        trained[names[0]] = len(X)
+        names = [name for name in names if trained[name]]
+        trials = screening.compared(names, size, settings["smoothing"], callback or ignore)
+        names = [trials[0]["candidate"]]
+        if trained[names[0]] < len(X):
+            X = X[np.sort(generator.choice(len(X), trained[names[0]], replace=False))]
+    quantizer, norms = fitted_codec(CODECS[names[0]], size, X, asked, **settings)
     take_names(quantizer, given)
     return Best(quantizer, norms, trials)
 
 
-@dataclass(eq=False, repr=False)
-class BestCode(SizedCode):
-    """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner.
+def _names(X: np.ndarray, n_bytes: int, metric: str, known: bool, methods: Iterable[str] | None) -> list[str]:
+    """The candidates for vectors X (n, d), of `methods` alone if these are given. Codes that are `known` rank by
+    FAISS's own scores, without a norm."""
+    differ = metric != "cosine" and Norms.shared(X) is None
+    if methods is not None:
+        return [name for name in methods if differ or not CODECS[name].norm]
+    names = candidates(n_bytes, X.shape[1], norms=differ, half=_half_suffices(X))
+    if len(X) < FEWEST and names != ["float16"]:
+        warnings.warn(
+            f"codes of {n_bytes} bytes are trained on {counted(len(X), 'vector')} and will not suit others: give "
+            f"{FEWEST} or more, or build an exact index, without bytes",
+            stacklevel=3,
+        )
+        return ["axes"]
+    without = {name + NORMS for name in (*SUMS, "residual")} if known else set[str]()
+    return [name for name in names if name not in without]
 
-    Its fields are arguments of `best`. Afterwards `trials_` are the records of its candidates.
-    """
 
-    n_bytes: int
-    seconds: float | None = None
-    random_state: Seed = None
-    n_vectors: int | None = None
-    n_encoded: int = 0
-    metric: str = "l2"
+def _trained(
+    name: str, size: Size, shape: tuple[int, ...], n_encoded: int, seconds: float | None, *, known: bool
+) -> int:
+    """The vectors of a full fit on a sample of that shape (n, d), as many as the seconds allow; 0 for too few."""
+    (n, d), codec = shape, CODECS[name]
+    if seconds is None:
+        seconds = max(MINUTE, TIMES * CODECS["product"].seconds(size, n, n_encoded, d))
+    most = (seconds - codec.seconds(size, 0, n_encoded, d)) / codec.seconds(size, 1, 0, d)
+    least = n if codec.chain(size) == 1 or known else min(2 * _SCREENED, n)
+    return int(min(most, n)) if most >= least else 0
 
-    def fit(
-        self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
-    ) -> VectorCodes:
-        """The fitted winner on vectors X (n, d), chosen by `queries` (q, d) or by vectors held out."""
-        found = best(X, queries=queries, **self.get_params(), callback=callback)
-        self.trials_: list[Record] = found.trials
-        self.norms_: Norms | None = found.norms
-        return found.quantizer
+
+def _half_suffices(X: np.ndarray) -> bool:
+    """Whether half precision rounds vectors X (n, d) less than a byte a column does, 1/256 of their spread."""
+    half, largest = np.finfo(np.float16), np.abs(X).max()
+    if largest and not half.tiny <= largest <= half.max:
+        return False
+    error = np.square(X - X.astype(np.float16), dtype=np.float64).mean()
+    return bool(256**2 * error <= np.square(X - X.mean(axis=0, dtype=np.float64)).mean())
