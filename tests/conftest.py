@@ -110,8 +110,11 @@ def few_rounds(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def few_fits(few_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No byte for the norm of a vector is tried either, which takes two more fits."""
-    monkeypatch.setattr("nearkin.quantization.sized._norms_that_pay", lambda *_: None)
+    """Few codecs are compared at a size too."""
+    best = import_module("nearkin.quantization.best")
+    listed = best.candidates
+    few = {"product", "residual", "float16"}
+    monkeypatch.setattr(best, "candidates", lambda *given, **how: [one for one in listed(*given, **how) if one in few])
 
 
 def _capped(learn: Callable[..., Any], place: int, name: str, most: int) -> Callable[..., Any]:

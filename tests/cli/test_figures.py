@@ -62,7 +62,7 @@ def test_the_distortion_has_a_scale(files: Path, tmp_path: Path, metric: str) ->
 
 
 def test_rows_that_were_not_learned_from_judge(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nk.jobs.compress, "TRAIN_ROWS", 64)
+    monkeypatch.setattr(nk.jobs.compress, "TRAINED", 64)
     base, idx = f"{files}/data.npz:base", tmp_path / "idx"
     record = run_json("compress", base, "--bytes", 4, "--centroids", 16, "--seed", 3, "--out", idx)
     X, learned = load(files)["base"], nk.data.open_vectors(base).draw(64, 3)
@@ -80,7 +80,7 @@ def test_a_recall_says_of_which_queries_it_is(
     `evaluate` and the report say it in the same words. A terminal folds long names of files, and cut them."""
     monkeypatch.setenv("COLUMNS", "80")
     if trained_on == "some":
-        monkeypatch.setattr(nk.jobs.compress, "TRAIN_ROWS", 64)
+        monkeypatch.setattr(nk.jobs.compress, "TRAINED", 64)
     base, idx, queries = f"{files}/data.npz:base", tmp_path / "idx", f"{files}/data.npz:query"
     other = ("--train", f"{files}/data.npz:query") if trained_on == "others" else ()
     shown = " ".join(run("compress", base, "--bytes", 4, "--centroids", 16, *other, "--out", idx).stdout.split())
@@ -102,18 +102,6 @@ def test_a_recall_says_of_which_queries_it_is(
     np.save(tmp_path / "left.npy", np.delete(load(files)["base"], 3, axis=0))
     changed = run_json("evaluate", idx, "--base", tmp_path / "left.npy")["judged_by"]
     assert ", trained on (new ones have a lower recall)," in changed  # which of them were is not known any more
-
-
-def test_one_code_is_not_called_the_cheapest(files: Path, tmp_path: Path) -> None:
-    """D6: and one point is no curve."""
-    args = ("sweep", f"{files}/data.npz:base", "--methods", "int8", "--recall", 0.5, "--out", tmp_path / "page.html")
-    shown = run(*args).stdout
-    assert "The only code that was tried, without rescoring: 8 bytes a vector" in shown
-    assert "Cheapest" not in shown
-    assert "<svg" not in (tmp_path / "page.html").read_text()
-    several = run(*args[:3], "int8,int4", *args[4:], "--overwrite").stdout
-    assert "Cheapest without rescoring" in several
-    assert "<svg" in (tmp_path / "page.html").read_text()
 
 
 @each("command", COMMANDS)

@@ -15,7 +15,7 @@ KEYS = {
     "evaluate": "1-recall@1 5-recall@5 bytes_per_vector compression distortion index k method n_probe oversample "
     "queries queries_per_second query_file searches seconds threads vectors",
     "check": "bytes damaged files folder format_version kind others threads",
-    "sweep": "choice choice_with_vectors data frontier k metric out_of_time query_shift "
+    "sweep": "choice choice_with_vectors data k metric query_shift "
     "queries queries_are_rows rows_in_file seconds seed target threads trials wanted_per_second",
     "add": "folder seconds threads vectors vectors_before",
     "remove": "folder seconds threads vectors vectors_before",
@@ -33,7 +33,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
         "search": (idx, Q, "-k", 2),
         "evaluate": (idx, Q, "--base", X, "-k", 5, "--oversample", 2),
         "check": (idx,),
-        "sweep": (X, "--queries", Q, "--recall", 0.5, "--methods", "int4,int8"),
+        "sweep": (X, "--queries", Q, "--recall", 0.5),
         "add": (idx, Q),
         "remove": (idx, "0", "1"),
     }

@@ -185,7 +185,7 @@ def test_a_table_of_answers_that_is_also_read_stays(given: Path, tmp_path: Path)
 def test_overwrite_replaces_a_file(command: str, name: str, given: Path, tmp_path: Path) -> None:
     if command == "explore" and not find_spec("starlette"):
         return
-    more = {"sweep": ["--methods", "int8"], "explore": ["--rows", "20", "-k", "3"]}.get(command, [])
+    more = {"explore": ["--rows", "20", "-k", "3"]}.get(command, [])
     arguments = [a for a in typed(command, given) if a not in ("--query-ids", "--labels", given / "names.csv")]
     for content, told in (("", []), ("mine", ["--overwrite"])):  # `mktemp` makes an empty file: nothing is lost
         (tmp_path / name).write_text(content)

@@ -171,7 +171,7 @@ def test_sweep_and_its_grades(tmp_path: Path, rows: tuple[np.ndarray, ...]) -> N
         same = [(query, place, 1) for query in range(25) for place in np.flatnonzero(labels[at] == asked[query])]
         qrels = write(tmp_path / "qrels.csv", "query-id,corpus-id,score", same, 1)
         for seed in range(2):
-            how = (tmp_path / "X.npy", "--queries", tmp_path / "Q.npy", "--methods", "product", "--seed", seed)
+            how = (tmp_path / "X.npy", "--queries", tmp_path / "Q.npy", "--seed", seed)
             records = run_json("sweep", *how, "--recall", 0.6), run_json("sweep", *how, "--qrels", qrels)
-            found[order].append({f"{n}": record["trials"][0]["value"] for n, record in enumerate(records)})
+            found[order].append({f"{n}": record["trials"][0]["recall"] for n, record in enumerate(records)})
     check_alike(found, 0.05)

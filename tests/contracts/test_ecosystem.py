@@ -16,7 +16,6 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 import nearkin as nk
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
-from nearkin.quantization.sized import ProductCode
 from tests.covering import each
 
 pytestmark = pytest.mark.usefixtures("few_rounds")
@@ -129,7 +128,6 @@ def test_quantizers_that_are_chosen_know_the_columns_of_a_frame(X: np.ndarray) -
     given = nk.ProductQuantizer(2, 4, random_state=0).fit(X)
     assert not hasattr(nk.Index.build(frame, given).quantizer, "feature_names_in_")
     for made in (
-        ProductCode(2, random_state=0).fit(frame),
         nk.quantization.best(frame, 2, seconds=0, random_state=0).quantizer,
         nk.Index.build(frame, nk.ProductQuantizer(2, 4, random_state=0)).quantizer,
     ):

@@ -26,7 +26,8 @@ from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.jobs.compress import compress_file
 from nearkin.jobs.run import Steps
 from nearkin.quantization import AxisQuantizer, ScalarQuantizer
-from nearkin.quantization.sized import ProductCode, WithNorms, fitted_code
+from nearkin.quantization.best import fitted_codec
+from nearkin.quantization.codecs import CODECS, Size
 from nearkin.statistics import Shard
 from tests.processes import free_port
 
@@ -91,14 +92,10 @@ def codes() -> Arrays:
         found |= {f"{name}.codes": pq.encode(X), f"{name}.rotation": pq.rotation_, f"{name}.books": pq.codebooks_}
     pq.partial_fit(own(X))
     found["stream.books"] = pq.codebooks_
-    for name, made in {
-        "chosen": ProductCode(3, max_iter=2, random_state=0),
-        "norms": WithNorms(nk.ProductQuantizer(2, 16, max_iter=2, random_state=0)),
-        "axis": AxisQuantizer(3),
-        "scalar": ScalarQuantizer(4),
-    }.items():
-        fitted, norms = fitted_code(made, own(X))
-        found |= {f"{name}.codes": fitted.encode(X), f"{name}.levels": np.empty(0) if norms is None else norms.levels}
+    for made in (AxisQuantizer(3), ScalarQuantizer(4)):
+        found[f"{made}.codes"] = made.fit(own(X)).encode(X)
+    fitted, norms = fitted_codec(CODECS["product-norms"], Size(3, 16, random_state=0), own(X))
+    found |= {"norms.codes": fitted.encode(X), "norms.levels": norms.levels}
     return found
 
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import nearkin as nk
-from nearkin.hashing.registry import HASHERS
+from nearkin.quantization.codecs import HASHERS
 from tests.faults.child import Fault
 
 PACKAGES = (
@@ -118,7 +118,7 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "AxisQuantizer": {"n_bytes": lambda: 2},
     "SemanticIds": {"levels": lambda: 2, "codes": lambda: 8},
     "ResidualQuantizer": _PRODUCT | {"n_codebooks": lambda: 2},
-    **{name: {"n_bits": lambda: 2} for name in HASHERS},
+    **{name: {"n_bits": lambda: 2} for name in HASHERS.values()},
     "average_precision": {"hits": lambda: IDS > 2},
     "hits": {"scores": lambda: IDS / 2, "queries": lambda: list("abcdef")},
     "unpack_signs": {"codes": lambda: BITS},

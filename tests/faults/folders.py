@@ -27,6 +27,7 @@ from nearkin.quantization import (
     ResidualQuantizer,
     ScalarQuantizer,
 )
+from nearkin.quantization.codecs import HASHERS
 from tests.faults.child import CLEAN, Fault
 from tests.faults.mutate import damaged
 from tests.faults.readers import digest
@@ -219,7 +220,7 @@ def kinds() -> list[Kind]:
     }
     found = [Kind(f"index-{name}", _saver(make), _ask_index) for name, make in indexes.items()]
     found += [_estimator(name, make) for name, make in quantizers.items()]
-    found += [_estimator(name, _hasher(name)) for name in nk.hashing.registry.HASHERS]
+    found += [_estimator(name, _hasher(name)) for name in HASHERS.values()]
     found.append(Kind("bridge", _saver(lambda seed: nk.Bridge(random_state=0).fit(_moved(seed), X)), _ask_bridge))
     found.append(Kind("ids", _saver(lambda seed: nk.SemanticIds(2, 8, random_state=seed).fit(X)), _ask_ids))
     found.append(Kind("ordinal", _saver(_ordinal), _ask_ordinal))

@@ -11,9 +11,9 @@ import torch
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.jobs.compress import compress_file
+from nearkin.jobs.compress import Choice, compress_file
 from nearkin.jobs.run import EVALUATION, RUN, Steps, read_record
-from nearkin.quantization.best import BestCode
+from nearkin.quantization.codecs import Size
 from tests.covering import each
 
 
@@ -59,8 +59,8 @@ def test_a_race_is_refused_in_several_processes(tmp_path: Path, X: np.ndarray, m
     """Each would compare codes on its own rows, and the winners differ."""
     np.save(tmp_path / "X.npy", X)
     monkeypatch.setattr("nearkin.jobs.compress.current", lambda: SimpleNamespace(size=2, rank=0))
-    with pytest.raises(ValueError, match=r"which is for one process; .* take --method product"):
-        compress_file(open_vectors(tmp_path / "X.npy"), BestCode(2), tmp_path / "idx")
+    with pytest.raises(ValueError, match=r"which is for one process; .* take method 'product'"):
+        compress_file(open_vectors(tmp_path / "X.npy"), Choice("best", Size(2)), tmp_path / "idx")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16"])
@@ -110,12 +110,12 @@ def test_queries_reach_the_fit_as_rows_do(
 @each(
     ("made", "metric", "queries", "words"),
     [
-        (nk.ITQ(n_bits=8), "hamming", slice(30), "trains in one way; leave --queries out"),
+        (nk.ITQ(n_bits=8), "hamming", slice(30), "trains in one way: leave queries out"),
         (nk.ProductQuantizer(2, 16, None), "l2", slice(30), "trains in one way"),
-        (nk.ProductQuantizer(2, 16, n_lists=2), "l2", slice(30), "without --lists"),
+        (nk.ProductQuantizer(2, 16, n_lists=2), "l2", slice(30), "without lists"),
         (nk.ProductQuantizer(2, 16), "l2", slice(3), r"queries has shape \(3, 8\); it needs at least 20 rows"),
         (nk.ProductQuantizer(2, 16), "l2", (slice(30), slice(4)), "queries"),
-        (nk.ProductQuantizer(2, 16), "ip", slice(30), "ranks by inner product; .* take --method best"),
+        (nk.ProductQuantizer(2, 16), "ip", slice(30), "by distance"),
     ],
 )
 def test_queries_that_have_nothing_to_choose_from(

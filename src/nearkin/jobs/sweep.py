@@ -358,13 +358,12 @@ def sweep(
     with steps.step("compare codes") as callback:
         bench = Bench(X, queries, truth, metric, None if Q is None else queries, random_state, grades)
         trials, n_bytes = list[Searches](), LEAST
-        while n_bytes <= MOST or (choose(trials, target, rate=rate) is None and n_bytes < 4 * X.shape[1]):
+        enough = 4 * X.shape[1]  # half of it, two bytes a column, is the last size
+        while n_bytes < enough and (n_bytes <= MOST or choose(trials, target, rate=rate) is None):
             trials.append(bench.measure(n_bytes, np.inf if rate else target))  # rates are those with float32
             code = trials[-1][1]
             note = f"{code.method}, {counted(code.n_bytes, 'byte')}: recall {code.mean:.4f}"
             callback(len(trials), {"bytes": code.n_bytes, "recall": code.mean, "note": note})
-            if code.n_bytes < n_bytes:  # no longer code differs
-                break
             n_bytes *= 2
     return Sweep(bench, trials, target, rate, len(file), Q is None, steps.seconds)
 

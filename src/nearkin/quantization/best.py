@@ -174,7 +174,8 @@ def best(
     the first one, the cheapest, is fitted in any case. Sums train on as many vectors as the seconds allow, twice those
     of the screening at least, and from all that they are trained for.
 
-    Of fewer than 256 vectors it is an axis code, with a warning.
+    Of fewer than 512 vectors none can be held out: they get a product code, and fewer than 256 an axis code, with a
+    warning.
 
     Parameters
     ----------
@@ -248,6 +249,8 @@ def _names(X: np.ndarray, n_bytes: int, metric: str, known: bool, methods: Itera
             stacklevel=3,
         )
         return ["axes"]
+    if len(X) < 2 * FEWEST:
+        return names[:1]
     without = {name + NORMS for name in (*SUMS, "residual")} if known else set[str]()
     return [name for name in names if name not in without]
 
