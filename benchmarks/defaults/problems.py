@@ -19,7 +19,6 @@ from nearkin import Rotation
 from nearkin._exact import nearest
 from nearkin.metrics import ranking_metrics, recall_k_at_k, triplet_error
 from nearkin.quantization import IndexingLayer, ResidualQuantizer, ScalarQuantizer, best
-from nearkin.quantization.sized import fitted_code
 
 _LEARNED, _SEARCHED = 8_192, 10_000
 _LEFTS, _RIGHTS = 3_000, 4_000  # of Gowalla: the first people of 29,858, the most visited places of 40,981
@@ -45,7 +44,7 @@ def codes(name: str, make: Callable[[int], Any], data: Path, seed: int, metric: 
     """
     problem, made = _rows(name, data), make(seed)
     learned = problem.learned
-    quantizer, norms = fitted_code(made, learned) if hasattr(made, "fit") else (made(learned), None)
+    quantizer, norms = made.fit(learned) if hasattr(made, "fit") else made(learned), None
     index = nk.Index.build(problem.searched, quantizer, metric=metric or problem.metric, norms=norms)
     return 100 * recall_k_at_k(index.search(problem.queries, NEIGHBOURS)[1], problem.truth, NEIGHBOURS)
 
