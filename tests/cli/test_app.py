@@ -36,7 +36,6 @@ DIFFER = {  # option -> what may differ between commands, and why
     "--n-probe": {"type"},  # `evaluate` takes several numbers
     "--dim": {"type", "default"},  # `embed` takes comparisons too
     "--metric": {"default"},  # `nk.Bridge` is for text encoders: cosine
-    "--minutes": {"default"},  # of `compress` 1, of `sweep`, which trains more codes, 5
     "--levels": {"default"},  # `train` makes an index without it
     "--codes": {"default"},
     "--form": {"default"},  # `ask` makes comparisons, `embed` reads them

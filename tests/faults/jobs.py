@@ -214,7 +214,7 @@ COMMANDS: dict[str, Callable[[Path], Command]] = {
     "train": lambda base: Command(
         base, "train @.csv --left user --right item --out OUT --dim 4 --bytes 2 --split none"
     ),
-    "sweep": lambda base: Command(base, "sweep @-long.npy --methods int8 -k 2 --out OUT.html", "out.html"),
+    "sweep": lambda base: Command(base, "sweep @-long.npy -k 2 --out OUT.html", "out.html"),
     "recommend": lambda base: Command(base, "recommend @-emb --all -k 2 --out OUT.csv", "out.csv"),
     "similar": lambda base: Command(base, "similar @-emb --all -k 2 --out OUT.csv", "out.csv"),
     "search": lambda base: Command(base, "search @-idx @-few.npy -k 3 --out OUT.csv", "out.csv"),

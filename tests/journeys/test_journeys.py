@@ -57,7 +57,7 @@ def test_packages(rng: np.random.Generator) -> None:
     pd.DataFrame({"question": [f"question {i}" for i in range(40)], "embedding": list(Q)}).to_parquet(
         "questions.parquet"
     )
-    shown = journey("packages", "--methods", "int8,int4")
+    shown = journey("packages")
     assert "nearkin compress packages.parquet" in shown[0]
     X, Q = (Y / np.linalg.norm(Y, axis=1, keepdims=True) for Y in (X, Q))
     exact = np.argsort(-Q @ X.T, axis=1)[:, :10]

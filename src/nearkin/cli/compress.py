@@ -11,7 +11,6 @@ from nearkin._distributed import current
 from nearkin._fields import Fields, command, counted, show, with_interval
 from nearkin.cli.options import File, Metric, OutFolder, Overwrite, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
-from nearkin.quantization.codecs import SCALARS, Size
 
 
 def compress(
@@ -73,7 +72,7 @@ def compress(
     source = None if train is None else nk.data.open_vectors(train)
     several = current().size > 1 or centroids != 256
     name = jobs.methods.find_method(method or ("product" if several else jobs.methods.BEST))
-    if name in SCALARS and n_bytes is not None:
+    if name in jobs.methods.SCALARS and n_bytes is not None:
         raise ValueError(f"bytes of method {name} follow from the columns; leave them out")
     if name != jobs.methods.BEST and minutes is not None:
         raise ValueError(f"minutes are for method best, which compares codecs; leave them out with {name}")
@@ -81,7 +80,7 @@ def compress(
         metric = given.metric
     ranking, width = jobs.methods.choose_metric(name, metric), given.file.shape[1]
     n_bytes = n_bytes or (-(-width // 8) if name == "signs" else min(jobs.methods.BYTES, width))
-    size = Size(n_bytes, centroids, lists or 0, ranking, seed)
+    size = jobs.methods.Size(n_bytes, centroids, lists or 0, ranking, seed)
     quantizer = jobs.compress.Choice(name, size, None if minutes is None else 60 * minutes)
     Q = None if queries is None else jobs.inputs.open_queries(queries).vectors
     left = given.queries(metric)

@@ -7,7 +7,6 @@ scikit-learn is loaded where a quantizer is fitted: an index that is loaded and 
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -59,8 +58,8 @@ def fitted(
     from nearkin.quantization.axis import AxisQuantizer
     from nearkin.quantization.best import FEWEST, best
 
-    if isinstance(quantizer, int | Real):
-        return best(X, cast(int, quantizer), metric=metric, random_state=random_state)[:2]
+    if isinstance(quantizer, int | float):
+        return best(X, quantizer, metric=metric, random_state=random_state)[:2]
     if isinstance(quantizer, type) or not hasattr(quantizer, "get_params"):
         raise TypeError(f"quantizer is {quantizer!r}; give bytes a vector, for example 16, or nk.ProductQuantizer(8)")
     try:
@@ -69,7 +68,8 @@ def fitted(
         if norms and isinstance(quantizer, AxisQuantizer) and 1 < quantizer.n_bytes <= X.shape[1] and len(X) >= FEWEST:
             methods = "axes", "axes-norms"
             return best(X, quantizer.n_bytes, metric=metric, methods=methods, random_state=random_state)[:2]
-        return clone(quantizer).fit(normalised(X) if metric == "cosine" else X), None
+        made = cast(Quantizer, clone(quantizer))
+        return made.fit(normalised(X) if metric == "cosine" else X), None
     if isinstance(quantizer, VectorCodes) and quantizer.normalized_ and metric != "cosine" and not has_unit_rows(X):
         raise ValueError(
             "quantizer was fitted on normalised vectors, and those of X have other norms; type metric='cosine', "

@@ -170,7 +170,12 @@ def trial_rows(trials: Sequence[Fields]) -> tuple[list[str], list[list[object]]]
 
 
 def _agreed_job(
-    file: VectorFile, source: VectorFile, quantizer: Fittable, metric: str, rows: int, queries: np.ndarray | None
+    file: VectorFile,
+    source: VectorFile,
+    quantizer: Fittable | Choice,
+    metric: str,
+    rows: int,
+    queries: np.ndarray | None,
 ) -> Record:
     """The identity of a compression job; ValueError if processes have different ones."""
     job: Record = {

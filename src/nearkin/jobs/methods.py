@@ -2,6 +2,8 @@
 
 from nearkin._check import check_choice
 from nearkin.quantization.codecs import ALIASES, CODECS
+from nearkin.quantization.codecs import SCALARS as SCALARS
+from nearkin.quantization.codecs import Size as Size
 
 BEST = "best"
 BYTES = 16  # of a code, by default

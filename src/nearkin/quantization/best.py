@@ -97,7 +97,7 @@ class Screening:
         records: list[Record] = [row | {"lead": [*trial.lead(winner, row["candidate"])]} for row in trial.table()]
         return sorted(records, key=lambda record: (not record["won"], -record["value"]))
 
-    def recall(self, codec: Codec, size: Size, **settings: object) -> tuple[np.ndarray, int]:
+    def recall(self, codec: Codec, size: Size, **settings: Any) -> tuple[np.ndarray, int]:
         """The recall (q,) without rescoring of a codec after a short fit, and its bytes a vector."""
         size = replace(size, n_lists=min(size.n_lists, _LISTS))
         with unwarned():
@@ -121,7 +121,7 @@ def fitted_codec(
     X: np.ndarray,
     queries: np.ndarray | None = None,
     callback: Callback = ignore,
-    **settings: object,
+    **settings: Any,
 ) -> tuple[Any, Norms | None]:
     """The quantizer of the codec with those of the settings that it has, fitted on vectors X (n, d), and the levels of
     its byte for norms. `queries` (q, d) are passed on if it trains for the index's metric."""
