@@ -1,21 +1,15 @@
-"""Short, seeded parts of the campaign's suites; the long ones: `python -m tests.faults --sequences --learners ...`."""
+"""Short, seeded parts of the campaign's suites; the long ones: `python -m tests.faults --learners ...`."""
 
 from collections import Counter
 
 import pytest
 
 from tests.covering import each
-from tests.faults import campaign, commands, learners, sequences, writers
+from tests.faults import campaign, commands, learners, writers
 from tests.faults.child import Fault, run_cases
 from tests.faults.table import Row, markdown, write_table
 
 pytestmark = pytest.mark.usefixtures("few_rounds")
-
-
-def test_every_kind_takes_a_long_sequence(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(sequences, "STEPS", 8)
-    for number in range(len(sequences.KINDS)):
-        assert sequences.case(number, 0, tmp_path) == "same"
 
 
 def test_every_kind_of_model_takes_a_sequence(tmp_path, monkeypatch) -> None:

