@@ -10,25 +10,16 @@ from __future__ import annotations  # the command line loads this before it need
 
 import json
 import os
-import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
-from nearkin._guard import handled
-
 if TYPE_CHECKING:
-    from types import FrameType
-
     import numpy as np
-    from torch._C._distributed_c10d import Store
-
 
 TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
-_GRACE = 2.0  # seconds to wait for peers' failure reports
 
 
 class _Sums(Protocol):
@@ -77,10 +68,10 @@ class Group:
 
     def exchange(self, value: object) -> list[Any]:
         """Every rank's value (anything that JSON holds), in the order of the ranks, on all of them."""
-        import numpy as np
-
         if self.size == 1:
             return [value]
+        import numpy as np
+
         text = np.frombuffer(json.dumps(value).encode(), np.uint8)
         return [json.loads(part.tobytes()) for part in self.gather(text)]
 
@@ -128,9 +119,8 @@ def alone() -> Iterator[None]:
 class ProcessGroup(Group):
     """Several processes over gloo; made by `join_processes`."""
 
-    def __init__(self, store: Store, rank: int, size: int, timeout: float) -> None:
-        self.rank, self.size, self._timeout = rank, size, timeout
-        self._store = store
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
 
     def all_reduce(self, *arrays: np.ndarray) -> None:
         import torch
@@ -139,58 +129,13 @@ class ProcessGroup(Group):
         for array in arrays:
             if not array.flags.c_contiguous or not array.flags.writeable:
                 raise ValueError("arrays that processes exchange must be contiguous and writable")
-            started = time.monotonic()
             try:
                 dist.all_reduce(torch.from_numpy(array))
-            except RuntimeError as error:  # gloo's error does not name ranks
-                gone = self.who_is_gone(time.monotonic() - started, error)
-                raise PeerError(f"rank {self.rank} stopped at a sum: {gone}") from error
-
-    def who_is_gone(self, waited: float = 0.0, error: Exception | None = None) -> str:
-        """The errors of the other ranks, or the ranks that no longer answer."""
-        with handled(signal.SIGTERM, signal.SIG_IGN):  # torchrun ends the survivors too; they may say why first
-            try:
-                self._store.set(f"here/{self.rank}", "1")
-                time.sleep(_GRACE)
-                others = [rank for rank in range(self.size) if rank != self.rank]
-                told = [rank for rank in others if self._store.check([f"failed/{rank}"])]
-                silent = [rank for rank in others if rank not in told and not self._store.check([f"here/{rank}"])]
-                if told:
-                    return "; ".join(f"rank {r} ended with: {self._store.get(f'failed/{r}').decode()}" for r in told)
-            except RuntimeError:  # the process that kept the store is the one that is gone
-                return "the connection to the other processes is lost"
-        names = ", ".join(f"rank {rank}" for rank in silent)
-        if not silent:
-            return str(error or "the run was ended from outside")
-        if waited >= self._timeout:
-            return f"{names} did not answer for {waited:.0f} s (NEARKIN_TIMEOUT sets how long to wait)"
-        return f"{names} is gone (killed, out of memory, or its machine is down); start again to go on"
-
-    def report(self, error: BaseException) -> bool:
-        """Send the others this rank's error; True if rank 0 ends with the same error and prints it."""
-        text = " ".join(str(error).split()) or type(error).__name__
-        try:
-            self._store.set(f"failed/{self.rank}", text)
-            if self.rank == 0:  # the store may end with this process: stay until the others have read it
-                self._store.wait([f"read/{rank}" for rank in range(1, self.size)], timedelta(seconds=_GRACE / 2))
-                return False
-            self._store.wait(["failed/0"], timedelta(seconds=_GRACE / 2))
-            first = self._store.get("failed/0").decode()
-            self._store.set(f"read/{self.rank}", "1")
-            return first == text
-        except RuntimeError:
-            return False
-
-
-def _timeout_of_environment() -> float:
-    text = os.environ.get("NEARKIN_TIMEOUT", str(TIMEOUT))
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < 1e9:
-        raise ValueError(f"NEARKIN_TIMEOUT is {text!r}; it must be a number of seconds above 0, for example 1800")
-    return seconds
+            except RuntimeError as error:
+                raise PeerError(
+                    f"rank {self.rank} stopped: another rank ended or hangs ({str(error).splitlines()[0]}); torchrun "
+                    "says which one, and its own last line why. NEARKIN_TIMEOUT sets how long to wait"
+                ) from error
 
 
 @contextmanager
@@ -209,7 +154,7 @@ def join_processes(timeout: float | None = None) -> Iterator[Group]:
 
     Raises
     ------
-    PeerError: another rank ended with an error; it names the rank.
+    PeerError: another rank ended, or did not answer in time.
 
     Examples
     --------
@@ -222,26 +167,14 @@ def join_processes(timeout: float | None = None) -> Iterator[Group]:
         yield _current
         return
     import torch.distributed as dist
-    from torch.distributed.distributed_c10d import PrefixStore
-    from torch.distributed.rendezvous import rendezvous
 
-    seconds = _timeout_of_environment() if timeout is None else timeout
-    limit = timedelta(seconds=seconds)
-    store, rank, size = next(rendezvous("env://", timeout=limit))
-    dist.init_process_group("gloo", store=PrefixStore("group", store), rank=rank, world_size=size, timeout=limit)
-    _current = group = ProcessGroup(PrefixStore("nearkin", store), rank, size, seconds)
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise PeerError(f"rank {group.rank} was told to stop: {group.who_is_gone()}")
-
-    try:  # torchrun ends the survivors of a failure by SIGTERM: then this process prints that and ends as by an error
-        with handled(signal.SIGTERM, stop):
-            yield group
-    except PeerError:
-        raise
-    except Exception as error:
-        error.repeated = group.report(error)  # type: ignore[attr-defined]
-        raise
+    text = os.environ.get("NEARKIN_TIMEOUT", str(TIMEOUT)) if timeout is None else str(timeout)
+    if not text.replace(".", "", 1).isdecimal() or not 0 < float(text) < 1e9:
+        raise ValueError(f"NEARKIN_TIMEOUT is {text!r}; it must be a number of seconds above 0, for example 1800")
+    dist.init_process_group("gloo", timeout=timedelta(seconds=float(text)))
+    _current = ProcessGroup(dist.get_rank(), dist.get_world_size())
+    try:
+        yield _current
     finally:
         _current = ALONE
         dist.destroy_process_group()

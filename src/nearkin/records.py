@@ -188,7 +188,8 @@ class Interactions:
         """The record of a sparse (m, n) matrix: its entries other than 0 are the pairs, its values the weights."""
         entries: Any = _pairs.real_matrix(matrix)
         there = entries.data != 0  # SciPy stores zeros, too
-        (m, n), columns = entries.shape, (entries.row[there], entries.col[there], entries.data[there])
+        columns = entries.row[there], entries.col[there], entries.data[there]
+        m, n = map(int, entries.shape)
         return cls.from_pairs(*columns, left_ids=np.arange(m), right_ids=np.arange(n))
 
     def __len__(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._distributed import PeerError, _timeout_of_environment
+from nearkin._distributed import join_processes
 from tests.cli.conftest import refused, run
 from tests.covering import each
 
@@ -49,23 +49,12 @@ def test_out_is_checked_before_the_work(tmp_path):
 @each("text", ["soon", "-1", "nan", "0"])
 def test_a_timeout_that_is_none_is_refused(monkeypatch, text):
     monkeypatch.setenv("NEARKIN_TIMEOUT", text)
-    with pytest.raises(ValueError, match=f"NEARKIN_TIMEOUT is '{text}'; it must be a number of seconds"):
-        _timeout_of_environment()
-
-
-def test_a_rank_that_is_told_to_stop_during_an_import_blames_no_module(tmp_path, monkeypatch):
-    """Before, the failed import was reported, as if a package were missing."""
-
-    def fail(*args, **options):
-        try:
-            raise PeerError("rank 1 was told to stop: rank 0 is gone")
-        except PeerError:
-            raise ImportError("cannot import name 'x' from 'y'")  # noqa: B904
-
-    monkeypatch.setattr("nearkin.jobs.pages.folder_page", fail)
-    result = run("report", tmp_path)
-    assert result.exit_code == 2
-    assert result.stderr == "nearkin: rank 1 was told to stop: rank 0 is gone\n"
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with (
+        pytest.raises(ValueError, match=f"NEARKIN_TIMEOUT is '{text}'; it must be a number of seconds"),
+        join_processes(),
+    ):
+        pass
 
 
 def test_quiet_and_verbose_go_anywhere(tmp_path: Path) -> None:
@@ -104,17 +93,6 @@ def test_a_record_that_cannot_be_is_one_line(tmp_path, content):
     nk.Index.build(np.eye(3, dtype=np.float32)).save(tmp_path / "idx")
     (tmp_path / "idx" / "evaluation.json").write_text(content)
     refused("damaged", "report", tmp_path / "idx", "--out", tmp_path / "page.html")
-
-
-@each("words", ["compress {base}/X.npy --keep-vectors", "embed {base}/p.csv"])
-def test_the_space_for_out_is_looked_at_before_the_work(words: str, tmp_path, monkeypatch) -> None:
-    """Full disks were found after hours of learning."""
-    np.save(tmp_path / "X.npy", np.ones((300, 4), np.float32))
-    (tmp_path / "p.csv").write_text("user,item\n" + "".join(f"u{i % 9},i{i % 7}\n" for i in range(60)))
-    monkeypatch.setattr("shutil.disk_usage", lambda place: type("Usage", (), {"free": 100})())
-    monkeypatch.setattr("nearkin.TwoTower.fit", None)  # no work is begun
-    refused("MB free; make room", *[word.format(base=tmp_path) for word in words.split()], "--out", tmp_path / "out")
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["X.npy", "p.csv"]
 
 
 def test_messages_of_the_library_speak_of_options(files: Path, tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ One rule for every file and folder that is written, `check_target`: what exists 
 it exactly that is replaced which a manifest lists. Whoever changes their own folder in place passes it.
 """
 
-import errno
 import glob
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
@@ -54,8 +54,12 @@ def check_target(
         kinds = ("a file", "a folder") if folder else ("a folder", "a file")
         raise ValueError(f"{path} is {kinds[0]}; give the name of {kinds[1]}")
     place = next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
-    if not os.access(place, os.W_OK):
-        raise PermissionError(errno.EACCES, f"{path} cannot be made: {place} takes no files")
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        text = f"{path} cannot be made: {place} takes no files ({error.strerror or error})"
+        raise OSError(error.errno, text) from error
     recover(path)
     if not path.exists() or (not any(path.iterdir()) if folder else path.is_file() and not path.stat().st_size):
         return path

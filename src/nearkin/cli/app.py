@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import nearkin
-from nearkin._distributed import PeerError, current, join_processes, leave
+from nearkin._distributed import current, join_processes, leave
 from nearkin._fields import quoted, shortened
 from nearkin.cli.change import add, check, refresh, remove, update, watch
 from nearkin.cli.compress import compress, encode
@@ -80,7 +80,7 @@ class CommandGroup(TyperGroup):
         except Exception as error:
             if os.environ.get("NEARKIN_DEBUG"):
                 raise
-            code, line = BAD_INPUT, _explained(_cause(error), self._own_options())
+            code, line = BAD_INPUT, _explained(error, self._own_options())
         with suppress(OSError):  # nobody reads stderr
             typer.echo(line, err=True, nl=bool(line))
         code = code if isinstance(code, int) else 0
@@ -118,21 +118,9 @@ def _with_types(made: "list[Parameter]") -> "list[Parameter]":
     return made
 
 
-def _cause(error: Exception) -> BaseException:
-    """The PeerError behind an error, if there is one: raised during an import, it makes the import fail."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, PeerError):
-            return cause
-        cause = cause.__cause__ or cause.__context__
-    return error
-
-
 def _explained(error: BaseException, options: dict[str, str]) -> str:
     """The line for an error."""
     usage = getattr(error, "format_message", None)  # of the parser's own errors, from whichever package
-    if getattr(error, "repeated", False):  # rank 0 prints it
-        return ""
     if usage is not None:
         ctx = getattr(error, "ctx", None)
         text, refused = _one_line(usage()), _REFUSED.search(str(error.__cause__))
