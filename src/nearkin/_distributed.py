@@ -134,7 +134,7 @@ class ProcessGroup(Group):
             except RuntimeError as error:
                 raise PeerError(
                     f"rank {self.rank} stopped: another rank ended or hangs ({str(error).splitlines()[0]}); torchrun "
-                    "says which one, and its own last line why. NEARKIN_TIMEOUT sets how long to wait"
+                    "prints which one. NEARKIN_TIMEOUT sets how long to wait"
                 ) from error
 
 
