@@ -39,7 +39,6 @@ PROBLEMS_OF = {
     "embedding.two_tower.gradient.epochs": features("batches"),
     "embedding.two_tower.gradient.batch": features("batches"),
     "embedding.two_tower.gradient.batch_rate": features("batches"),
-    "embedding.two_tower.gradient.inner_steps": features("L-BFGS"),
     "embedding.two_tower.joint": pairs("joint index"),
     "embedding.two_tower.objective": pairs("all pairs"),
     "index.index": IN_LISTS,

@@ -169,7 +169,6 @@ WAYS: tuple[tuple[str, Callable[..., float], dict[str, Any]], ...] = (
     ("softmax", recommended, {"loss": "cosine-softmax"}),
     ("all pairs", recommended, {"loss": "all-pairs"}),
     ("batches", recommended, {"loss": "in-batch-softmax", "solver": "adam"}),
-    ("L-BFGS", recommended, {"loss": "all-pairs", "solver": "l-bfgs"}),
     ("Gauss-Newton", recommended, {"loss": "all-pairs", "solver": "gauss-newton"}),
     ("Gauss-Newton, both sides", recommended, {"loss": "all-pairs", "solver": "gauss-newton-joint"}),
 )

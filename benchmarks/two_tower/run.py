@@ -29,7 +29,7 @@ from benchmarks.two_tower.peers import fit_peer, with_implicit
 from benchmarks.two_tower.problems import read, test_metrics
 from benchmarks.two_tower.sampled import SampledBCE
 from nearkin.data import Parts
-from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton
+from nearkin.embedding import Adam, AllPairs, GaussNewton
 
 QUICK_SECONDS = 3.0
 KEYS = ("ndcg@100", "recall@20", "seconds")
@@ -44,7 +44,6 @@ WAYS: dict[str, dict[str, Any] | None] = {
     "adam, random start": {"solver": Adam(start="random", learning_rate=0.01)},
     "gauss-newton, alternating": {"solver": GaussNewton(start="random")},
     "gauss-newton, joint": {"solver": GaussNewton(start="random", alternating=False)},
-    "l-bfgs": {"solver": LBFGS(start="random")},
     "in-batch softmax": {"loss": "in-batch-softmax", "solver": Adam(batch_size=1024, learning_rate=0.01)},
     "sampled bce": {"loss": SampledBCE(), "solver": Adam(learning_rate=0.01)},
 }

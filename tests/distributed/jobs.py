@@ -21,7 +21,7 @@ import torch
 import nearkin as nk
 from nearkin._distributed import current, join_processes, leave
 from nearkin.data import comparisons_from_vectors, open_vectors, planted_interactions
-from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, GaussNewton
+from nearkin.embedding import ALS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.jobs.compress import compress_file
 from nearkin.jobs.run import Steps
@@ -126,7 +126,6 @@ def pairs() -> Arrays:
         ("ials++", {"solver": ALS(block_size=16, max_iter=2), "loss": AllPairs(pair_loss="logistic")}, table),
         ("als-features", {"solver": ALS(max_iter=2)}, features),
         ("adam", {"solver": Adam(max_iter=2)}, features),
-        ("l-bfgs", {"solver": LBFGS(max_iter=2)}, table),
         ("gauss-newton", {"solver": GaussNewton(max_iter=1)}, table),
     ):
         model = nk.TwoTower(4, random_state=0, regularization=0.05, **options).fit(data)

@@ -141,8 +141,7 @@ NOT = {
     ),
     "a protocol": "Target Objective Solver FiniteSum",
     "functions of torch or of users as arguments": (
-        "CustomPairLoss MixedOptimizer orthogonal_ orthogonal_parametrization to_svg AllPairsLoss "
-        "IndexingLayer optimizers"
+        "MixedOptimizer orthogonal_ orthogonal_parametrization to_svg AllPairsLoss IndexingLayer optimizers"
     ),
     "no function": "TARGETS",
     "a whole job: the commands try it": "BatchEncoder join_processes export_index make_target best",

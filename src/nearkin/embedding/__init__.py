@@ -7,7 +7,6 @@ from nearkin._lazy import lazily
 if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsLoss as AllPairsLoss
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
-    from nearkin.embedding.all_pairs import CustomPairLoss as CustomPairLoss
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
     from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax as CosineSoftmax
     from nearkin.embedding.two_tower.cosine_softmax import SphereSweeps as SphereSweeps
     from nearkin.embedding.two_tower.estimator import TwoTower as TwoTower
-    from nearkin.embedding.two_tower.gradient import LBFGS as LBFGS
     from nearkin.embedding.two_tower.gradient import Adam as Adam
     from nearkin.embedding.two_tower.gradient import GaussNewton as GaussNewton
     from nearkin.embedding.two_tower.in_batch_softmax import InBatchSoftmax as InBatchSoftmax

@@ -81,14 +81,11 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
         self.metric = metric
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike | None = None, y: ArrayLike | None = None, **others: object) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Train on paired vectors: row i of the new X (n, d_new) and of the old y (n, d_old) embed one thing.
 
         ValueError for fewer pairs than columns, for unequal numbers of vectors and for values that cannot be used.
         """
-        if others or X is None:
-            named = ", ".join([*others]) or "no X"
-            raise TypeError(f"fit was given {named}; type fit(X, y) with the new encoder's vectors X and the old y")
         if y is None:
             raise ValueError("Bridge requires y to be passed, but the target y is None; y is the old encoder's vectors")
         check_choice(self.kind, "kind", ("auto", *_KINDS))

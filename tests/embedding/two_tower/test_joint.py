@@ -147,8 +147,6 @@ def test_what_cannot_be_trained_is_said() -> None:
         pytest.raises(ValueError, match="more vectors than the 150 items"),
     ):
         small.fit(PAIRS)
-    with pytest.raises(ValueError, match="would take the index's rotation off the rotations"):
-        nk.TwoTower(8, index=layer(), solver="l-bfgs", regularization=0.01, random_state=0).fit(PAIRS)
 
 
 def test_an_index_is_learned_from_a_softmax_on_cosines_too() -> None:

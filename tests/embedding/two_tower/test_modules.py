@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import nearkin as nk
-from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, GaussNewton
+from nearkin.embedding import ALS, Adam, AllPairs, GaussNewton
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,6 @@ ON_A_GPU = {
     "adam": {"solver": Adam(max_iter=5)},
     "one default side": {"solver": Adam(max_iter=5), "right": None},
     "batches": {"loss": "in-batch-softmax", "solver": Adam(max_iter=2, batch_size=256)},
-    "l-bfgs": {"solver": LBFGS(max_iter=2)},
     "gauss-newton": {"solver": GaussNewton(max_iter=2)},
     "both sides": {"solver": GaussNewton(max_iter=2, alternating=False)},
     "index": {"solver": Adam(max_iter=5), "index": Rounding(0.01)},

@@ -3,7 +3,6 @@
 from nearkin._lazy import lazily
 from nearkin.embedding.all_pairs.loss import AllPairsLoss as AllPairsLoss
 from nearkin.embedding.all_pairs.loss import AllPairsPoint as AllPairsPoint
-from nearkin.embedding.all_pairs.loss import CustomPairLoss as CustomPairLoss
 from nearkin.embedding.all_pairs.loss import gram as gram
 
 lazily(__name__, __file__)

@@ -31,7 +31,7 @@ Prior: TypeAlias = float | tuple[ArrayLike, ArrayLike] | None
 
 
 @dataclass(frozen=True)
-class CustomPairLoss:
+class PairLoss:
     """l(y, z) of one pair, convex in z, with its derivatives by z, from functions of (nnz,) tensors."""
 
     value: Callable[[Tensor, Tensor], Tensor]
@@ -43,48 +43,20 @@ def _sign(y: Tensor) -> Tensor:
     return torch.where(y > 0, 1.0, -1.0).to(y.dtype)
 
 
-SQUARED = CustomPairLoss(  # (y - z)^2 / 2
+SQUARED = PairLoss(  # (y - z)^2 / 2
     lambda y, z: (y - z).square_().mul_(0.5), lambda y, z: z - y, lambda y, z: torch.ones_like(z)
 )
-LOGISTIC = CustomPairLoss(  # log(1 + exp(-s z)), where s = 1 for y > 0 and -1 otherwise
+LOGISTIC = PairLoss(  # log(1 + exp(-s z)), where s = 1 for y > 0 and -1 otherwise
     lambda y, z: softplus(-_sign(y) * z),
     lambda y, z: -_sign(y) * torch.sigmoid(-_sign(y) * z),
     lambda y, z: torch.sigmoid(z) * torch.sigmoid(-z),
 )
-SQUARED_HINGE = CustomPairLoss(  # max(0, 1 - s z)^2 / 2
+SQUARED_HINGE = PairLoss(  # max(0, 1 - s z)^2 / 2
     lambda y, z: (1 - _sign(y) * z).clamp_(min=0).square_().mul_(0.5),
     lambda y, z: -_sign(y) * (1 - _sign(y) * z).clamp_(min=0),
     lambda y, z: (_sign(y) * z < 1).to(z.dtype),
 )
 LOSSES = {"squared": SQUARED, "logistic": LOGISTIC, "squared-hinge": SQUARED_HINGE}
-
-
-def pair_loss(loss: str | CustomPairLoss) -> CustomPairLoss:
-    """The loss of that name, or `loss` itself if it is one; ValueError or TypeError otherwise."""
-    if isinstance(loss, CustomPairLoss):
-        return loss
-    if not isinstance(loss, str):
-        raise TypeError(
-            f"loss is of type {type(loss).__name__}; it must be one of {', '.join(map(repr, LOSSES))} or a "
-            "CustomPairLoss(value, first, second)"
-        )
-    return LOSSES[check_choice(loss, "loss", LOSSES)]
-
-
-def check_convex(loss: CustomPairLoss, labels: Tensor) -> None:
-    """ValueError unless l'' >= 0, which Gauss-Newton needs, for predictions up to 4 (1 + max |label|)."""
-    if not len(labels):
-        return
-    reach = 4 * (1 + float(labels.abs().max()))
-    z = torch.linspace(-reach, reach, 257, dtype=torch.float64)
-    for y in torch.unique(torch.quantile(labels.double()[:100_000], torch.linspace(0, 1, 5, dtype=torch.float64))):
-        second = loss.second(y.expand_as(z), z)
-        if not bool((second >= 0).all()):
-            at = float(z[torch.argmin(second)])
-            raise ValueError(
-                f"loss is not convex: its second derivative at label {float(y):g} and prediction {at:g} is "
-                f"{float(second.min()):g}; it must be at least 0 everywhere, use 'squared' or 'logistic'"
-            )
 
 
 # ---- what does not change while the loss is minimized ---------------------------------------------------------------
@@ -191,7 +163,7 @@ class AllPairsLoss:
     Parameters
     ----------
     observed : Interactions or sparse (m, n) matrix; its stored entries are the observed pairs
-    loss : l, "squared" | "logistic" | "squared-hinge" | a CustomPairLoss; convex and twice differentiable
+    loss : l, "squared" | "logistic" | "squared-hinge"
     omega : weight of the unobserved pairs, at least 0
     labels : Y_ij (nnz,) in row order, or one number for all; default the stored values
     weights : w_ij (nnz,) in row order, or one number for all; default 1
@@ -228,7 +200,7 @@ class AllPairsLoss:
         self,
         observed: Interactions | MatrixLike,
         *,
-        loss: str | CustomPairLoss = "squared",
+        loss: str = "squared",
         omega: float = 1.0,
         labels: ArrayLike | None = None,
         weights: ArrayLike | None = None,
@@ -261,8 +233,7 @@ class AllPairsLoss:
             prior_left=prior_left,
             prior_right=prior_right,
         )
-        self.loss: CustomPairLoss = pair_loss(loss)
-        check_convex(self.loss, self._exact.labels.reshape(-1))
+        self.loss: PairLoss = LOSSES[check_choice(loss, "loss", LOSSES)]
         self._cast: dict[tuple[torch.dtype, torch.device], Constants] = {}
         self.group: Group = ALONE
         self.rows: slice = slice(0, self.shape[0])
@@ -360,7 +331,7 @@ class AllPairsPoint:
     """
 
     pairs: PairProducts
-    loss: CustomPairLoss
+    loss: PairLoss
     omega: float
     constants: Constants
     P: Tensor
@@ -404,7 +375,8 @@ class AllPairsPoint:
 
     def value(self) -> float:
         c = self.constants
-        observed = completed_losses(self.loss, c[:4], self.scores)
+        observed = c.weights * self.loss.value(c.labels, self.scores)
+        observed -= 0.5 * c.pair_cost * (self.scores - c.imputed).square()  # added to the sum over all
         mine = observed.sum(dtype=torch.float64) + _penalty(self.P, c.ridge_left)
         total = self._merged(mine.reshape(1))[0] + 0.5 * self.omega * (self.left_gram * self.right_gram).sum()
         if c.prior_left.shape[1]:
@@ -472,14 +444,6 @@ class _Differentiable(torch.autograd.Function):
     def backward(ctx: FunctionCtx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
         dP, dQ = ctx.saved_tensors
         return grad_outputs[0] * dP, grad_outputs[0] * dQ, None, None
-
-
-def completed_losses(loss: CustomPairLoss, constants: tuple[Tensor, Tensor, Tensor, Tensor], scores: Tensor) -> Tensor:
-    """l+ of pairs with these `constants`: w l(Y, z) - omega a b (z - Yt)^2 / 2, added to the sum over all."""
-    labels, weights, cost, imputed = constants
-    losses = weights * loss.value(labels, scores)
-    losses -= 0.5 * cost * (scores - imputed).square()
-    return losses
 
 
 def gram(X: Tensor, Y: Tensor, weights: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,7 +28,7 @@ from nearkin._storage import (
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
-from nearkin.data.comparisons.votes import net_votes, split_comparisons
+from nearkin.data.comparisons.votes import net_votes
 from nearkin.data.formats.parquet import write_table
 from nearkin.embedding.ordinal import answers, questions
 from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, answer_probability, get_loss
@@ -158,7 +157,6 @@ class OrdinalEmbedding(BaseEstimator):
         comparisons: Answers,
         y: object = None,
         *,
-        validation: Answers | float | None = None,
         choices: str = "auto",
         raters: str = "equal",
         callback: Callback | None = None,
@@ -166,8 +164,6 @@ class OrdinalEmbedding(BaseEstimator):
         """Train on a `Comparisons` or an integer array, rows (i, j, k) or (i, j, l, k).
 
         y (m,): responses as in cblearn, True or 1 for the row as given, False or -1 for its opposite: (i, k, j).
-        validation: held-out comparisons, or a share of the questions to hold out (a float); the result is then the
-            embedding of smallest error on them.
         choices: how answers of several comparisons (`Comparisons.events`, as "the odd one of three") count: "separate",
             each comparison by itself, or "joint", one event each (by L-BFGS). "auto" is "joint" for "ste" up to 100,000
             comparisons, where errors are smaller, and "separate" for the other losses.
@@ -186,8 +182,6 @@ class OrdinalEmbedding(BaseEstimator):
             raise ValueError(f"comparisons has {counted(comparisons.n_objects, 'object')}; at least 3 are needed")
         joint = self._takes_events(comparisons, choices)
         rng = self._generator()
-        if isinstance(validation, float):
-            comparisons, validation = split_comparisons(comparisons, validation, by="questions", random_state=rng)
         self.dimension_curve_ = None
         if self.n_components == "auto":
             self.dimension_curve_: Record | None
@@ -203,7 +197,7 @@ class OrdinalEmbedding(BaseEstimator):
             comparisons = replace(comparisons, weights=answers.weigh(comparisons, self.rater_reliability_))
         if not joint and comparisons.events is not None:
             comparisons = replace(comparisons, events=None)
-        self._learn(comparisons, self._starts(comparisons, rng), rng, validation=validation, callback=callback)
+        self._learn(comparisons, self._starts(comparisons, rng), rng, callback=callback)
         return self
 
     def fit_transform(self, comparisons: Answers, y: object = None, **options: Any) -> np.ndarray:
@@ -379,15 +373,10 @@ class OrdinalEmbedding(BaseEstimator):
         comparisons: Comparisons,
         starts: list[np.ndarray],
         rng: np.random.Generator,
-        *,
-        validation: Answers | float | None = None,
         callback: Callback | None = None,
     ) -> None:
         """Embed from the best of the starts, and set the fitted attributes."""
-        judge = None
-        if validation is not None:
-            judge = partial(triplet_error, comparisons=answers.match(validation, comparisons.objects))
-        X, solution = self._task(comparisons, rng).solve_best(starts, Run(self.max_iter, self.tol, callback, judge))
+        X, solution = self._task(comparisons, rng).solve_best(starts, Run(self.max_iter, self.tol, callback))
         suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact test below sorts all answers
         if suspect and not net_votes(comparisons)[0].any():
             raise ValueError("every answer in comparisons is contradicted by another: they cancel out")

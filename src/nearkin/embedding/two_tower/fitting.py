@@ -33,7 +33,7 @@ from nearkin.embedding.two_tower.choice import (
     validation_ranking,
 )
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
-from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GaussNewton
+from nearkin.embedding.two_tower.gradient import Adam, GaussNewton
 from nearkin.embedding.two_tower.in_batch_softmax import AbstractSampledLoss, InBatchSoftmax
 from nearkin.embedding.two_tower.joint import Joint
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
@@ -49,7 +49,6 @@ SOLVERS: dict[str, Callable[[], AbstractSolver]] = {
     "als": ALS,
     "ials++": partial(ALS, block_size=16),
     "adam": Adam,
-    "l-bfgs": LBFGS,
     "joint": Joint,
     "gauss-newton": GaussNewton,
     "gauss-newton-joint": partial(GaussNewton, alternating=False),

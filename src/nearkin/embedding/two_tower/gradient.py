@@ -1,4 +1,4 @@
-"""Solvers of the all-pairs loss through any towers: Adam, L-BFGS, Gauss-Newton."""
+"""Solvers of the all-pairs loss through any towers: Adam, Gauss-Newton."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
-from nearkin.contracts import PhasedIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint
 from nearkin.embedding.two_tower.in_batch_softmax import AbstractSampledLoss, MiniBatches
 from nearkin.embedding.two_tower.towers import AbstractTowerSolver, ResidualTower, Side, TowerPair, zero_grad
@@ -22,7 +21,6 @@ class Defaults:
     epochs: int = 30  # of Adam on a sampled loss
     batch_rate: float = 3e-3  # of these batches
     batch: int = 4096  # pairs in one of them
-    inner_steps: int = 5  # of L-BFGS in one of its steps
     probes: int = 2  # random signs with which the diagonal of the Gauss-Newton matrix is estimated
     floor: float = 0.01  # added to that diagonal, as a share of its mean; with 0 small networks lose .02 of NDCG@100
 
@@ -89,34 +87,6 @@ class Adam(AbstractAllPairs):
         for optimizer in self.optimizers:
             optimizer.step()
         return value
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class LBFGS(AbstractAllPairs):
-    """`TwoTower(solver=LBFGS(...))`: five inner iterations a step, strong Wolfe search, on the exact gradient.
-
-    start: where id tables begin, "als", "random" or "auto" (ALS on the default towers). max_iter, max_seconds,
-    patience: as in `ALS`.
-    """
-
-    max_iter: int | None = 40
-    start: str = "auto"
-
-    name: ClassVar[str] = "l-bfgs"
-
-    def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        if isinstance(pair.index, PhasedIndex) and pair.index.rotation_parameters():
-            raise ValueError(
-                f"solver is {self.name!r}, which would take the index's rotation off the rotations; use solver='adam', "
-                "or an IndexingLayer with rotation='exact', 'cayley' or 'frozen'"
-            )
-        super().begin(pair, loss)
-        options = {"max_iter": DEFAULTS.inner_steps, "line_search_fn": "strong_wolfe"}
-        self._optimizer = torch.optim.LBFGS(self.parameters, **options)  # pyright: ignore[reportArgumentType]
-        return self
-
-    def step(self) -> float:
-        return float(self._optimizer.step(self.gradient))  # pyright: ignore[reportArgumentType]
 
 
 # ---- Gauss-Newton ----

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nearkin._check import check_choice, check_real
 from nearkin._types import ArrayLike
-from nearkin.embedding.all_pairs.loss import AllPairsLoss, CustomPairLoss, Prior
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, Prior
 from nearkin.records import Interactions
 
 
@@ -39,7 +39,7 @@ class Objective:
     """
 
     interactions: Interactions
-    pair_loss: str | CustomPairLoss
+    pair_loss: str
     omega: float
     labels: np.ndarray | float
     weights: np.ndarray
@@ -79,7 +79,7 @@ class AllPairs(BaseEstimator):
     Parameters
     ----------
     omega : weight of an unobserved pair, at least 0; "auto" gives all of them 16 times the weight of the observed ones
-    pair_loss : l of the observed pairs, "squared" | "logistic" | "squared-hinge" | a CustomPairLoss
+    pair_loss : l of the observed pairs, "squared" | "logistic" | "squared-hinge"
     weighting : the record's weights as importance w_ij of a pair, "log" (log(1 + weight)) | "linear" | "none"; the
         importances have the mean 1
     weight_power : the importance of an observed pair is also multiplied by (d_i d_j)^-power, d the numbers of pairs of
@@ -114,7 +114,7 @@ class AllPairs(BaseEstimator):
     """
 
     omega: float | str = "auto"
-    pair_loss: str | CustomPairLoss = "squared"
+    pair_loss: str = "squared"
     weighting: str = "log"
     weight_power: float = 0.0
     cost_power: float = 0.0
