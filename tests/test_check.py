@@ -105,7 +105,7 @@ def test_masked_entries_are_not_read():
 def test_text_among_numbers_is_not_made_text_of():
     with pytest.raises(ValueError, match="dtype object"):
         nk.metrics.recall([[1, "2"]], [[1, 2]])
-    with pytest.raises(TypeError, match="mixes ids of types int, str"):
+    with pytest.raises(TypeError, match="not all numbers, or all text"):
         nk.data.comparisons_from_names([("1", 1, "b")])
 
 

@@ -1,18 +1,11 @@
 """Compiled loops run where no cache folder can be written."""
 
-import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-
-import numpy as np
-import pytest
-from numba.core.caching import IndexDataCacheFile
-
-from nearkin._compile import cached_njit
 
 SRC = Path(__file__).parents[1] / "src" / "nearkin"
 USE = """
@@ -50,18 +43,6 @@ def test_a_read_only_package_without_home_compiles_in_memory_and_doctor_says_so(
     assert used.split() == ["5.0", "NullCache"]
     assert json.loads(record)["cache_folder"] is None
     assert "NUMBA_CACHE_DIR" in run.stderr
-
-
-def test_a_full_disk_costs_a_compilation_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    def save(self: object, key: object, data: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    @cached_njit()
-    def twice(x):
-        return 2 * x
-
-    monkeypatch.setattr(IndexDataCacheFile, "save", save)
-    np.testing.assert_equal(twice(np.arange(3)), [0, 2, 4])
 
 
 def test_every_loop_uses_the_one_decorator() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from copy import copy
 from numbers import Integral, Real
 from pathlib import Path
@@ -27,11 +27,7 @@ T = TypeVar("T")
 def check_choice(value: T, name: str, choices: Iterable[object]) -> T:
     """Return `value` if it is one of `choices`; ValueError otherwise."""
     choices = tuple(choices)
-    try:
-        known = value in choices
-    except (RuntimeError, ValueError):  # arrays and tensors have no single truth value
-        known = False
-    if not known:
+    if not isinstance(value, Hashable) or value not in set(choices):  # arrays have no single truth value
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, choices))}")
     return value
 
@@ -60,10 +56,10 @@ def check_real(
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be a number")
     try:
-        finite = math.isfinite(value)
+        number = float(value)
     except OverflowError:  # an integer beyond float64
-        finite = False
-    if not finite:
+        number = math.inf
+    if not math.isfinite(number):
         raise ValueError(f"{name} is {str(value)[:30]}; it must be finite")
     if above is not None and value <= above:
         raise ValueError(f"{name} is {value!r}; it must be greater than {above}")
@@ -441,14 +437,11 @@ def numpy_generator(random_state: Seed = None) -> np.random.Generator:
     """Return a `numpy.random.Generator` from None, an int, a Generator (used unchanged) or a RandomState."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
-    if random_state is not None and not isinstance(random_state, int | np.integer | np.random.Generator):
-        raise TypeError(
-            f"random_state is {random_state!r}; it must be None, an integer, numpy.random.default_rng(...) "
-            "or a numpy.random.RandomState"
-        )
-    if isinstance(random_state, int | np.integer) and random_state < 0:
-        raise ValueError(f"random_state is {random_state}; it must be at least 0")
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        way = "None, an integer of at least 0, numpy.random.default_rng(...) or a numpy.random.RandomState"
+        raise type(error)(f"random_state is {random_state!r}; it must be {way}") from error
 
 
 def draw_seed(generator: np.random.Generator) -> int:

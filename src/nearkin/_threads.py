@@ -4,7 +4,6 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from threading import Lock
-from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -23,32 +22,27 @@ class _OneThread:
     """The first of the blocks that run at once, in any thread, limits every BLAS, the last one restores it."""
 
     def __init__(self) -> None:
-        self._lock, self._blocks, self._before = Lock(), 0, list[tuple[Any, int]]()
+        self._lock, self._blocks = Lock(), 0
 
     def __enter__(self) -> None:
         with self._lock:
             self._blocks += 1
             if self._blocks == 1:
-                self._before = [(library, library.num_threads) for library in _libraries(len(sys.modules))]
-                self._set(1)
+                self._limit = _controller(len(sys.modules)).limit(limits=1, user_api="blas")
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._blocks -= 1
             if not self._blocks:
-                self._set(None)
-
-    def _set(self, number: int | None) -> None:
-        for library, before in self._before:
-            library.set_num_threads(before if number is None else number)
+                self._limit.restore_original_limits()
 
 
 @lru_cache(maxsize=1)
-def _libraries(modules: int) -> list[Any]:
+def _controller(modules: int) -> ThreadpoolController:
     """Every BLAS of this process: SciPy's own, which numba calls, and those that `modules` imported modules loaded."""
     import scipy.linalg.cython_blas  # noqa: F401
 
-    return [one for one in ThreadpoolController().lib_controllers if one.user_api == "blas"]
+    return ThreadpoolController()
 
 
 _ONE_THREAD = _OneThread()

@@ -241,13 +241,9 @@ class Interactions:
     ) -> "Interactions":
         """Return the same pairs with features (m, d) and (n, d'), rows in the order of the ids, or by the ids in a
         DataFrame's index; None keeps the old."""
-        return replace(
-            self,
-            left_features=self.left_features if left is None else _pairs.check_features(left, "left", self.left_ids),
-            right_features=self.right_features
-            if right is None
-            else _pairs.check_features(right, "right", self.right_ids),
-        )
+        sides = ("left", left, self.left_ids), ("right", right, self.right_ids)
+        new = {f"{side}_features": _pairs.check_features(X, side, ids) for side, X, ids in sides if X is not None}
+        return replace(self, **new)
 
 
 _OPTIONAL = ("timestamps", "split", "left_features", "right_features")
@@ -393,13 +389,12 @@ def as_indices(array: ArrayLike, name: str) -> np.ndarray:
             f"{name} has dtype {array.dtype}; it must hold integer indices. For names, use "
             "nearkin.data.comparisons_from_names(rows)"
         )
-    if array.dtype.kind == "f" and array.size and not (np.isfinite(array) & (array == np.floor(array))).all():
-        row = int((~np.isfinite(array) | (array != np.floor(array))).any(axis=1).argmax())
-        raise ValueError(f"{name} row {row} is {array[row].tolist()}, with NaN or a fraction; give whole numbers")
-    array = _pairs.check_exact(array, name).astype(np.float64) if array.dtype.kind == "f" else array
-    if array.size and (array.min() < 0 or array.max() >= 2**32):
-        row = int(((array < 0) | (array >= 2**32)).any(axis=1).argmax())
-        raise ValueError(f"{name} row {row} is {array[row].tolist()}; indices must be in [0, 2^32)")
+    array = _pairs.check_exact(array, name)
+    with np.errstate(invalid="ignore"):
+        bad = ~((array >= 0) & (array < 2**32) & (array == np.floor(array)))
+    if bad.any():
+        row = int(bad.any(axis=1).argmax())
+        raise ValueError(f"{name} row {row} is {array[row].tolist()}; indices must be whole numbers in [0, 2^32)")
     return np.ascontiguousarray(array, dtype=np.uint32)
 
 
