@@ -3,11 +3,10 @@
 import ast
 
 import numpy as np
-import pytest
 
 from benchmarks.defaults.fields import problems_of
 from benchmarks.defaults.problems import PROBLEMS
-from benchmarks.defaults.run import Field, all_fields, others, wanted
+from benchmarks.defaults.run import Field, all_fields, others
 from benchmarks.table import RESULTS, Results
 from nearkin.quantization import ResidualQuantizer
 from tests.covering import each
@@ -53,17 +52,6 @@ def test_a_moved_number_changes_the_fit_and_comes_back() -> None:
     with field.moved(0.0):
         assert not np.array_equal(fit(), before)
     np.testing.assert_array_equal(fit(), before)
-
-
-def test_words_name_fields(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.defaults.run.all_fields", lambda: FIELDS)
-    assert [(str(field), values) for field, values in wanted(["quantization.additive.memory=0,.5"])] == [
-        ("quantization.additive.memory", (0, 0.5))
-    ]
-    assert {field.module for field, _ in wanted(["quantization.additive"])} == {"quantization.additive"}
-    assert len(list(wanted([]))) == len(FIELDS)
-    with pytest.raises(SystemExit, match=r"no module or field 'quantization\.no_such'"):
-        list(wanted(["quantization.no_such"]))
 
 
 def test_the_committed_table_has_every_number_at_its_present_value() -> None:

@@ -53,19 +53,6 @@ def test_both_steps_of_k_means_hashing_descend(rng, affinity):
     assert (np.diff(losses) <= 1e-10 * losses[0]).all()
 
 
-def test_k_means_hashing_without_affinity_is_k_means_and_with_much_a_cube(rng):
-    plain, cube = subspace(rng, 0.0), subspace(rng, 1e5)
-    for _ in range(300):
-        plain.step()
-    for _ in range(800):
-        cube.step()
-    nearest = np.square(plain.points[:, None] - plain.centroids).sum(axis=2).argmin(axis=1)
-    means = np.array([plain.points[nearest == i].mean(axis=0) for i in range(8)])
-    np.testing.assert_allclose(plain.centroids, means, atol=1e-8)
-    distances = np.linalg.norm(cube.centroids[:, None] - cube.centroids, axis=2)
-    np.testing.assert_allclose(distances, cube.side * np.sqrt(cube.hamming), atol=0.02 * cube.side)
-
-
 def test_an_autoencoder_rebuilds_better_than_itq(digits):
     def error(hasher):
         """Of the best linear decoder, as a share of the variance."""

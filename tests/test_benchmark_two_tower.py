@@ -5,14 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import cross_entropy, softplus
+from torch.nn.functional import softplus
 
 import nearkin as nk
-from benchmarks.two_tower.bytes import by_bytes
 from benchmarks.two_tower.light_gcn import LAYERS, RIDGE, gradient, graph_of, light_gcn
 from benchmarks.two_tower.linear_rivals import ease, graph_filter
 from benchmarks.two_tower.peers import with_implicit
-from benchmarks.two_tower.public import Setup, known_temperature, read_public
+from benchmarks.two_tower.public import Setup
 from benchmarks.two_tower.rivals import (
     RIVALS,
     Axis,
@@ -21,7 +20,6 @@ from benchmarks.two_tower.rivals import (
     climbed,
     fit_rival,
     in_batch_softmax,
-    uniform_softmax,
 )
 from benchmarks.two_tower.sampled import SampledBCE
 from nearkin.embedding import Adam
@@ -38,13 +36,6 @@ def batch() -> Batch:
     frequency = torch.tensor([0.3, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1])
     N = torch.randn(9, 5, generator=generator)
     return Batch(P, table[columns], N, at, columns, frequency[columns].log())
-
-
-def test_uniform_softmax_is_the_mean_over_the_pairs(batch: Batch) -> None:
-    own = (batch.P[batch.at] * batch.Q).sum(1, keepdim=True)
-    logits = torch.cat([own, batch.P[batch.at] @ batch.N.T], 1) / 0.5
-    expected = cross_entropy(logits, torch.zeros(len(own), dtype=torch.long))
-    torch.testing.assert_close(uniform_softmax(batch, 0.5), expected)
 
 
 def test_in_batch_softmax_leaves_out_a_lefts_own_rights(batch: Batch) -> None:
@@ -102,14 +93,6 @@ def test_settings_climb_until_no_move_is_better() -> None:
     assert {(8.0, 0.675), (32.0, 0.675), (16.0, 0.45)} <= set(tried), "its neighbours were tried, 1.01 is out of bounds"
 
 
-def test_a_folder_as_lightgcn_has_it_is_read(tmp_path: Path) -> None:
-    (tmp_path / "toy").mkdir()
-    (tmp_path / "toy" / "train.txt").write_text("0 3 5\n1 5\n2\n")
-    (tmp_path / "toy" / "test.txt").write_text("0 4\n1 3 4\n")
-    parts = read_public("toy", tmp_path, 0)
-    assert (len(parts.train), len(parts.test), parts.train.shape) == (3, 3, (2, 3))
-
-
 @pytest.fixture
 def grouped() -> tuple[nk.Interactions, nk.Interactions]:
     """Training and test pairs of 120 lefts in four groups, which like six rights each."""
@@ -164,13 +147,6 @@ def toy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_figures_by_bytes_of_any_set(toy: Path) -> None:
-    """Regression: the temperature was looked up by a key that the table of temperatures no longer had."""
-    rows = list(by_bytes("toy", toy, "CosineSoftmax, k = 64", (8,), 0, together=False))
-    assert [row["way"] for row in rows] == ["exact", "OPQ after"]
-    assert known_temperature("gowalla", {}) == 0.12
-
-
 def test_a_rival_keeps_the_settings_of_its_row(toy: Path) -> None:
     """Of a row measured before nothing is chosen anew: `--again`."""
     chose = {"options": {"ridge": 3e-4}, "rate": 0.02, "epochs": 3}
@@ -178,14 +154,6 @@ def test_a_rival_keeps_the_settings_of_its_row(toy: Path) -> None:
     row = setup.measured(setup.ways()["BPR"], 2)
     assert row["settings"] == chose
     assert row["seeds"] == 2
-
-
-def test_a_quick_pass_takes_few_lefts(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.two_tower.public.FEW", 100)
-    parts = Setup("toy", toy, quick=True).read(0)
-    assert parts.train.shape[0] == 100
-    assert len(parts.train) == 1200
-    assert len(parts.test) == 300
 
 
 def test_a_peer_that_is_not_installed_is_left_out_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

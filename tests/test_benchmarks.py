@@ -3,13 +3,11 @@
 import ast
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import nearkin as nk
 from benchmarks import __main__ as door
 from benchmarks import drawing
-from benchmarks.options import peer_packages, peer_python
 from benchmarks.subjects import HERE, SUBJECTS
 from benchmarks.table import RESULTS, Results
 from benchmarks.two_tower import updates
@@ -28,14 +26,6 @@ def test_a_command_names_a_module_and_options_that_it_has(name: str, command: st
     known |= {node.value for node in nodes if isinstance(node, ast.Constant)}
     assert "def main(" in code
     assert {word for word in arguments if word.startswith("--")} <= known
-
-
-def test_the_module_that_words_name() -> None:
-    orthogonal = SUBJECTS["orthogonal"]
-    assert orthogonal.command(["tasks", "--tasks", "ica"]) == ["orthogonal.tasks", "--tasks", "ica"]
-    assert orthogonal.command(["--sizes", "64x64"]) == ["orthogonal.run", "--sizes", "64x64"]
-    assert orthogonal.command([]) == ["orthogonal.run"]
-    assert not orthogonal.has_part("methods")  # a module without a main
 
 
 def test_every_subject_has_tables_of_the_committed_results() -> None:
@@ -65,17 +55,6 @@ def test_a_quick_run_leaves_the_committed_results_alone(
     assert started[0] == (command, {"NEARKIN_RESULTS": str(tmp_path / "quick")} if quick else {})
 
 
-def test_where_the_peers_are(tmp_path: Path) -> None:
-    assert peer_python(tmp_path) is None
-    assert peer_packages(tmp_path) is None
-    packages = tmp_path / "lib" / "python3.11" / "site-packages"
-    packages.mkdir(parents=True)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python").touch()
-    assert peer_python(tmp_path) == tmp_path / "bin" / "python"
-    assert peer_packages(tmp_path) == packages
-
-
 def test_fold_in_and_warm_start_are_measured_beside_a_refit() -> None:
     pairs = nk.data.planted_interactions(120, 60, random_state=0).interactions
     plain = nk.Interactions.from_pairs(pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices])
@@ -85,11 +64,6 @@ def test_fold_in_and_warm_start_are_measured_beside_a_refit() -> None:
     warm = updates.warm_start(parts.train, parts.test, 0, k=4)
     assert warm["ndcg"] > 0.7 * warm["refit"] > 0
     assert min(warm["seconds"], warm["refit seconds"], folded["seconds"]) > 0
-
-
-def test_rows_that_a_model_has_not_met_are_zeros() -> None:
-    rows = updates.rows_of(np.array(["c", "a", "z"]), np.array(["b", "a", "c"]), np.array([[1.0], [2.0], [3.0]]))
-    assert rows.tolist() == [[3.0], [2.0], [0.0]]
 
 
 def test_lines_of_a_figure_differ_without_colour_and_are_six_at_most(tmp_path: Path) -> None:

@@ -7,16 +7,9 @@ import sys
 import pytest
 
 from benchmarks.codecs import fastest
-from benchmarks.codecs.run import size
 from benchmarks.codecs.table import tables
-from benchmarks.engines.table import tables as engine_tables
 from benchmarks.options import ROOT
 from benchmarks.table import Results
-
-
-def test_bytes_divide_the_columns():
-    assert [size(128, bits) for bits in (0.25, 0.5, 4)] == [4, 8, 64]
-    assert [size(784, bits) for bits in (0.25, 1)] == [28, 98]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of processor time, and processes by fork")
@@ -73,18 +66,6 @@ def test_the_plain_call_is_compared_with_the_rival_of_the_highest_mean_recall(tm
     (tmp_path / "codecs_plain.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
     (table,) = tables(Results(tmp_path))
     assert table.rows == [["photo patches", "12", "2", "0.55", "OPQ", "0.45", "+10.0 ± 63.5 points", "2", "2"]]
-
-
-def test_engines_that_could_not_run_say_why(tmp_path):
-    rows = [
-        {"data": "sift", "codec": "zvec INT4", "version": "not installed", "chosen": "none"},
-        {"data": "sift", "codec": "FAISS SQ4", "version": "1", "chosen": "trained from none", "original": 0.9}
-        | {"random": 0.8, "nk.Rotation": 0.95},
-    ]
-    (tmp_path / "engines.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
-    (table,) = engine_tables(Results(tmp_path))
-    assert table.rows[0] == ["sift", "FAISS SQ4 (1)", "0.9", "0.8", "0.95", "+15.0 points", "trained from none"]
-    assert table.rows[1][-1] == "not installed"
 
 
 def test_the_fastest_at_a_recall_is_compared_within_equal_bytes(tmp_path):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from benchmarks.papers.svrg_convex import GramObjective, project_gram, projected_gradient
+from benchmarks.papers.svrg_convex import GramObjective, projected_gradient
 from benchmarks.papers.svrg_synthetic import LOSSES
 from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.embedding.ordinal.losses import get_loss
-from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
+from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows
 from tests.embedding.ordinal.test_losses import QUESTIONS, central_differences, relative_error
 
 
@@ -20,18 +20,6 @@ def test_gradient_on_gram_matrix_is_the_derivative(name, width, rng):
     found = problem.value_and_gradient(X @ X.T)[1]
     wanted = central_differences(lambda G: problem.value_and_gradient(G)[0], X @ X.T)
     assert relative_error(found, wanted) < 1e-6, f"{name}, {width}: {relative_error(found, wanted):.2e}"
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_points_and_gram_matrix_agree(name, rng):
-    X = rng.normal(0, 0.7, (5, 3))
-    loss = get_loss(name, 3)
-    on_points = OrdinalObjective(QUESTIONS["triplet"], 5, loss, dtype=np.float64)
-    on_gram = GramObjective(QUESTIONS["triplet"], 5, loss)
-    x = pad_rows(X, np.float64)
-    value, gradient = on_gram.value_and_gradient(X @ X.T)
-    np.testing.assert_allclose(on_points.value(x), value, rtol=1e-12)
-    np.testing.assert_allclose(unpad_rows(on_points.gradient(x), 3), 2 * gradient @ X, rtol=1e-9, atol=1e-12)
 
 
 def test_eq_47_as_printed_is_ste_and_not_the_crowd_kernel(rng):
@@ -46,17 +34,6 @@ def test_eq_47_as_printed_is_ste_and_not_the_crowd_kernel(rng):
     )
     assert ste == pytest.approx(printed)
     assert abs(ckl - ste) > 1e-3
-
-
-def test_projection_is_symmetric_centred_and_positive_semidefinite(rng):
-    """Of an asymmetric matrix, the symmetric part is projected."""
-    A = rng.normal(size=(6, 6))
-    G = project_gram(A)
-    np.testing.assert_allclose(G, project_gram(A.T), atol=1e-12)
-    np.testing.assert_allclose(G, G.T, atol=1e-12)
-    np.testing.assert_allclose(G.sum(axis=0), 0, atol=1e-10)
-    np.testing.assert_allclose(project_gram(G), G, atol=1e-10)
-    assert np.linalg.eigvalsh(G).min() > -1e-10
 
 
 def test_convex_solvers_find_one_optimum():

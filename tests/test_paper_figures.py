@@ -3,14 +3,11 @@
 import re
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
-from benchmarks.hashing.problems import Features
-from benchmarks.papers import flows_sorting, gcd_figure_3, scq_whole
+from benchmarks.papers import flows_sorting, gcd_figure_3
 from benchmarks.papers.experiments import OTHERS, commits, sources
-from benchmarks.papers.scq import whole_cells
 from benchmarks.papers.table import PAPERS
 from benchmarks.subjects import SUBJECTS
 from benchmarks.table import RESULTS, Results
@@ -51,18 +48,6 @@ def test_the_index_is_straight_through_and_its_distortion_has_the_codebooks_grad
     assert float(model.codebooks.grad.abs().max()) > 0
 
 
-def test_the_hinge_leaves_out_the_item_itself() -> None:
-    model, ids = gcd_figure_3.Model((2, 2), 4), torch.tensor([0, 0])
-    X = model.items(ids)
-    assert bool(torch.isnan(model.hinge(torch.tensor([0, 1]), X, ids))), "no other item in the batch: no negatives"
-    ids = torch.tensor([0, 1])
-    loss = model.hinge(torch.tensor([0, 1]), model.items(ids), ids)
-    P, Q = (nn.functional.normalize(table.weight.detach()) for table in (model.left, model.right))
-    S = P @ Q.T
-    wanted = [max(0.0, 0.1 - float(S[0, 0] - S[0, 1])), max(0.0, 0.1 - float(S[1, 1] - S[1, 0]))]
-    assert float(loss.detach()) == pytest.approx(np.mean(wanted), abs=1e-6)
-
-
 def test_a_series_is_the_exponential_and_the_flow_its_mean() -> None:
     """One short step, not compiled: twenty terms are matrix_exp, and the mean flow of all rounds has its slope."""
     d, eta = 16, 1e-4
@@ -77,26 +62,6 @@ def test_a_series_is_the_exponential_and_the_flow_its_mean() -> None:
     M = X.T @ (q[:, None] * X)
     np.testing.assert_allclose(slope, X @ (M * (n[None, :] - n[:, None])), rtol=1e-2, atol=0.02 * np.abs(slope).max())
     assert np.sum(n * np.diag(series.T @ (q[:, None] * series))) > np.sum(n * np.diag(M)), "it ascends"
-
-
-def test_validation_images_leave_the_training_set() -> None:
-    labels = np.repeat(np.arange(3), 50)
-    X = np.arange(150, dtype=np.float32)[:, None]
-    v = scq_whole.validation(Features("x", X, labels, X[:1], labels[:1]))
-    assert len(v.queries) == 60
-    assert len(v.base) == 90
-    assert not set(v.queries[:, 0]) & set(v.base[:, 0])
-    assert np.bincount(v.query_labels).tolist() == [20, 20, 20]
-
-
-def test_k_means_hashing_counts_with_its_best_b() -> None:
-    def row(method: str, value: float) -> dict:
-        return {"set": "raw", "bits": 32, "method": method, "map": value, "prec@r2": 1, "prec@1k": 1, "fit seconds": 1}
-
-    rows = [row(name, 1.0) for name in ("SpH", "BA", "ITQ", "SCQ-OnE", "SCQ-OgE")]
-    rows += [row(f"KMH, b = {b}", b / 10) for b in (2, 4, 8)]
-    assert whole_cells(rows, "raw")[32][0]["KMH"]["map"] == 0.8
-    assert whole_cells(rows[1:], "raw") == {}, "a cell needs all six methods"
 
 
 def test_the_pages_quote_what_a_command_writes() -> None:

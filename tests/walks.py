@@ -3,7 +3,6 @@
 A reader of the call opens these files. Imports are not counted: each call is made twice, and the second one is traced.
 """
 
-import argparse
 import sys
 import tempfile
 import threading
@@ -61,14 +60,11 @@ def calls(folder: Path) -> dict[str, Callable[[], Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--names", action="store_true", help="print the files and their functions too")
-    names = parser.parse_args().names
     with tempfile.TemporaryDirectory() as folder:
         for name, call in calls(Path(folder)).items():
             functions = entered(call)
             print(f"{name:20} {len(set(functions.values())):3} files, {len(functions):4} functions")
-            for file in sorted(set(functions.values())) if names else ():
+            for file in sorted(set(functions.values())) if "--names" in sys.argv else ():
                 print(f"    {file}: {', '.join(code.co_name for code, where in functions.items() if where == file)}")
 
 
