@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from benchmarks.table import Results, Table, number
@@ -11,19 +11,10 @@ Row = dict[str, Any]
 
 
 def tables(results: Results) -> Iterable[Table]:
-    found = results.read("orthogonal_1t")
-    if found:
-        columns, title = (
-            list(dict.fromkeys(row["size"] for row in found)),
-            "One step from a given gradient, CPU ms, one thread",
-        )
-        yield crossed("orthogonal-step", title, "orthogonal_1t", found, columns, "size", lambda row: number(row["ms"]))
-    found = results.read("orthogonal_layouts")
-    if found:
-        yield layouts(found)
-    found = results.read("orthogonal_tasks")
-    if found:
-        yield tasks(found)
+    for source, make in (("orthogonal_1t", steps), ("orthogonal_layouts", layouts), ("orthogonal_tasks", tasks)):
+        found = results.read(source)
+        if found:
+            yield make(found)
 
 
 def layouts(found: list[Row]) -> Table:
@@ -41,12 +32,11 @@ def layouts(found: list[Row]) -> Table:
     return table
 
 
-def crossed(
-    name: str, title: str, source: str, found: list[Row], columns: list[str], across: str, cell: Callable[[Row], str]
-) -> Table:
-    """A line a method, a column a value of `across`."""
-    table = Table(name, title, ["method", *columns], source)
-    cells = {(row["method"], row[across]): cell(row) for row in found}
+def steps(found: list[Row]) -> Table:
+    """A line a method, a column a size."""
+    columns, title = list(dict.fromkeys(row["size"] for row in found)), "One step from a given gradient, CPU ms"
+    table = Table("orthogonal-step", f"{title}, one thread", ["method", *columns], "orthogonal_1t")
+    cells = {(row["method"], row["size"]): number(row["ms"]) for row in found}
     for method in dict.fromkeys(row["method"] for row in found):
         table.rows.append([method, *(cells.get((method, column), "-") for column in columns)])
     return table

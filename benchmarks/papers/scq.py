@@ -273,14 +273,10 @@ def figure_5(results: Results) -> Figure:
     itq, oge, one = (seconds[method] for method in ("ITQ", "SCQ-OgE", "SCQ-OnE"))
     shown = f"ITQ {number(itq)} s, OgE {number(oge)} s, OnE {number(one)} s"
     claims = [
-        Claim(
-            "OgE is just slightly slower than ITQ (at most twice)",
-            "slightly",
-            f"{number(oge / itq)} times",
-            oge <= 2 * itq,
-        ),
+        Claim("OgE is just slightly slower than ITQ (at most twice)", "slightly", f"{number(oge / itq)} times",
+              oge <= 2 * itq),
         Claim("OnE is slower than OgE and ITQ", "yes", shown, one > max(oge, itq)),
-    ]
+    ]  # fmt: skip
     whole = whole_cells(cells, "raw") if cells else {}
     rivals = ""
     if whole:
@@ -299,9 +295,8 @@ def figure_5(results: Results) -> Figure:
     return Figure(name, tuple(claims), why, "papers_scq_seconds, papers_scq_table_2", f"The PCA's length: {shown}.")
 
 
-def table_4(results: Results) -> Figure:
+def table_4(_: Results) -> Figure:
     """GIST descriptors; ours are judged as all other sets are, in `benchmarks/hashing`."""
-    del results
     why = (
         "CIFAR-10's GIST descriptors: ours are 15,000 of the paper's 59,000 rows, too few to decide anything against "
         "printed figures. Both stand in [one table](../tables/hashing-bits.csv)."
@@ -309,9 +304,8 @@ def table_4(results: Results) -> Figure:
     return not_measured("Table 4", why, decides="A quarter of the rows at hand.")
 
 
-def table_5(results: Results) -> Figure:
+def table_5(_: Results) -> Figure:
     """Features of a trained BGAN."""
-    del results
     why = "A trained BGAN's features of CIFAR-10 and NUS-WIDE are not at hand."
     return not_measured("Table 5", why, decides="No BGAN's features at hand.")
 

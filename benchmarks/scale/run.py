@@ -12,7 +12,6 @@ not see waiting. Results go to results/scale.json.
 import argparse
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -23,7 +22,7 @@ import numpy as np
 import torch
 
 import nearkin as nk
-from benchmarks.harness import limit_threads, memory_mb, save
+from benchmarks.harness import ONE_THREAD, limit_threads, memory_mb, save
 from benchmarks.options import ROOT, parser
 
 SIZES = (1, 2)
@@ -94,20 +93,10 @@ def worker(scale: float, repeats: int) -> None:
 
 
 def launch(size: int, arguments: list[str]) -> str:
-    """Run `python arguments` as `size` processes: rank 0's output."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        place = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
-    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "NUMBA")}
-    variables = os.environ | place | threads | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    processes = [
-        subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, env=variables | {"RANK": str(rank)})
-        for rank in range(size)
-    ]
-    outputs = [process.communicate()[0].decode() for process in processes]
-    if any(process.returncode for process in processes):
-        raise RuntimeError(f"of {size} processes some ended with {[process.returncode for process in processes]}")
-    return outputs[0]
+    """Run a module with `size` processes by torchrun: what rank 0 prints."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}", "--module"]
+    variables = os.environ | ONE_THREAD | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    return subprocess.run([*command, *arguments], stdout=subprocess.PIPE, text=True, env=variables, check=True).stdout
 
 
 def rates(scale: float, turns: int, repeats: int) -> dict:
@@ -115,7 +104,7 @@ def rates(scale: float, turns: int, repeats: int) -> dict:
     runs: dict[int, list[dict]] = {size: [] for size in SIZES}
     for _ in range(turns):
         for size in SIZES:
-            part = ["-m", "benchmarks.part", "scale.run", "--worker", str(scale), "--repeats", str(repeats)]
+            part = ["benchmarks.part", "scale.run", "--worker", str(scale), "--repeats", str(repeats)]
             output = launch(size, part)
             runs[size].append(json.loads(output.splitlines()[-1]))
     record: dict = {"peak_gb": {size: max(run["peak_gb"] for run in runs[size]) for size in SIZES}, "tasks": {}}
