@@ -158,10 +158,6 @@ class Parametrized:
         register(self.layer)
         self.optimizer = torch.optim.SGD(self.layer.parameters(), lr=lr, momentum=momentum)
 
-    @property
-    def weight(self) -> Tensor:
-        return self.layer.weight
-
     def step_from(self, G: Tensor) -> None:
         self.optimizer.zero_grad()
         self.layer.weight.backward(G)

@@ -27,9 +27,6 @@ class Problem:
     other_lr: float = 0.05
     seconds: float = 1.0  # of a run, at most
 
-    def other_parameters(self) -> list[nn.Parameter]:
-        return self.others
-
 
 def procrustes(seed: int, data: Path, d: int = 256, batch: int = 64) -> Problem:
     """Find R from streaming batches of (a, a R + noise): ||A X - B||^2 / batch, to 1 % of the gap at the start."""

@@ -22,21 +22,12 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from benchmarks.jobs import Job, Row, command
 from benchmarks.options import RESULTS, peer_packages
 from benchmarks.orthogonal.figures import draw_tasks
-from benchmarks.orthogonal.methods import (
-    LandingRule,
-    Parametrized,
-    PogoRule,
-    PymanoptRule,
-    add_peers,
-    geoopt_sgd,
-    geotorch_orthogonal,
-    torch_orthogonal,
-)
+from benchmarks.orthogonal.methods import LandingRule, PogoRule, add_peers, geoopt_sgd
 from benchmarks.orthogonal.problems import (
     Problem,
     batch,
@@ -52,7 +43,7 @@ from benchmarks.orthogonal.problems import (
 )
 from benchmarks.table import Results
 from nearkin.linalg.orthonormal import orthogonality_error
-from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
+from nearkin.orthogonal import Adam, RiemannianDescent
 
 FEASIBLE = 1e-2  # a point counts if ||X^T X - I||_F / sqrt(k) is at most this; all but Landing are far below it
 CHOSEN_ON: dict[str, Callable[[int, Path], Problem]] = {
@@ -77,7 +68,6 @@ class Method:
     name: str
     build: Callable[[list[nn.Parameter], float, float], torch.optim.Optimizer]  # (params, lr, momentum)
     ours: bool = True
-    parametrized: Callable | None = None
 
 
 def with_adam(params: list[nn.Parameter], lr: float, momentum: float) -> torch.optim.Optimizer:
@@ -86,62 +76,29 @@ def with_adam(params: list[nn.Parameter], lr: float, momentum: float) -> torch.o
 
 def methods(packages: list[str]) -> list[Method]:
     found = [
-        Method(f"riemannian {name}", lambda p, lr, m, name=name: RiemannianDescent(p, lr, name, momentum=m))
-        for name in ("auto", "qr", "newton-schulz", "taylor", "cayley", "exp")
-    ]
-    found.append(Method("riemannian auto, Adam", with_adam))
-    found += [
-        Method(
-            f"givens {selection}, {k} matchings",
-            lambda p, lr, m, s=selection, k=k: GivensDescent(p, lr, s, n_matchings=k, momentum=m),
-        )
-        for selection, k in (("random", 1), ("random", 8), ("greedy", 1), ("greedy", 8))
-    ]
-    found.append(Method("givens greedy, exact angles", lambda p, lr, m: GivensDescent(p, lr, "greedy", angle="exact")))
-    found += [
-        Method(f"flow s={s}", lambda p, lr, m, s=s: StochasticFlow(p, lr, s, scale="none", momentum=m))
-        for s in (8, "d/log d")
-    ]
-    found += [
+        Method("riemannian auto", lambda p, lr, m: RiemannianDescent(p, lr, "auto", momentum=m)),
+        Method("riemannian auto, Adam", with_adam),
         Method("POGO's rule", PogoRule, ours=False),
         Method("POGO's rule, VAdam", lambda p, lr, m: PogoRule(p, lr / 16, m, 0.99), ours=False),
         Method("Landing", LandingRule, ours=False),
-        Method("torch parametrization", lambda p, lr, m: None, ours=False, parametrized=torch_orthogonal("cayley")),
     ]
-    peers = {
-        "geoopt": Method("geoopt SGD, euclidean", geoopt_sgd, ours=False),
-        "geotorch": Method("geotorch", lambda p, lr, m: None, ours=False, parametrized=geotorch_orthogonal),
-        "pymanopt": Method("pymanopt, qr", PymanoptRule, ours=False),
-    }
-    return found + [method for package, method in peers.items() if package in packages]
+    return found + [Method("geoopt SGD, euclidean", geoopt_sgd, ours=False)] * ("geoopt" in packages)
 
 
 def run(problem: Problem, method: Method, lr: float, momentum: float, seconds: float) -> list[tuple[float, float]]:
     """Train for `seconds` on the clock; return [(time, full loss)], ending early at the target or at divergence."""
     torch.manual_seed(problem.seed)
-    if method.parametrized is not None:
-        peers = [Parametrized(X, method.parametrized, lr, momentum) for X in problem.starts]
-        optimizers = [peer.optimizer for peer in peers]
-
-        def weights() -> list[Tensor]:
-            return [peer.weight for peer in peers]
-    else:
-        params = [nn.Parameter(X.clone()) for X in problem.starts]
-        optimizers = [method.build(params, lr, momentum)]
-
-        def weights() -> list[Tensor]:
-            return params
-
-    others = problem.other_parameters()
-    if others:
-        optimizers.append(torch.optim.SGD(others, lr=problem.other_lr, momentum=0.9))
+    params = [nn.Parameter(X.clone()) for X in problem.starts]
+    optimizers = [method.build(params, lr, momentum)]
+    if problem.others:
+        optimizers.append(torch.optim.SGD(problem.others, lr=problem.other_lr, momentum=0.9))
     curve, spent, step = [], 0.0, 0
     while spent < seconds:
         start = time.process_time()
         for _ in range(problem.check_every):
             for optimizer in optimizers:
                 optimizer.zero_grad()
-            problem.batch_loss(weights()).backward()
+            problem.batch_loss(params).backward()
             try:
                 for optimizer in optimizers:
                     optimizer.step()
@@ -150,9 +107,9 @@ def run(problem: Problem, method: Method, lr: float, momentum: float, seconds: f
             step += 1
         spent += time.process_time() - start
         with torch.no_grad():
-            if max(orthogonality_error(weight) for weight in weights()) > FEASIBLE:
+            if max(map(orthogonality_error, params)) > FEASIBLE:
                 return curve  # off the manifold: whatever the loss is, it does not count
-            loss = problem.full_loss(weights())
+            loss = problem.full_loss(params)
         curve.append((spent, loss))
         if loss <= problem.target or not loss < 3 * max(1.0, abs(curve[0][1])):
             break
@@ -228,13 +185,6 @@ def compete(
         }
 
 
-def possible(method: Method, problem: Problem) -> bool:
-    """Parametrizations and pymanopt have no batches, and the peers' maps of a (1024, 64) matrix take 160 ms a step."""
-    if any(X.ndim > 2 for X in problem.starts) and (method.parametrized is not None or method.name == "pymanopt, qr"):
-        return False
-    return method.parametrized is None or all(X.shape[0] <= 512 or X.shape[0] == X.shape[1] for X in problem.starts)
-
-
 def measured(name: str, tried: list[Method], given: Namespace) -> Iterator[Row]:
     """The task's rows; with `--again` each method keeps the setting of its stored row."""
     share, seeds = (1 / 3, 1) if given.quick else (given.share, given.seeds)
@@ -252,8 +202,7 @@ def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
     words = given.methods.split(",")
     found = methods(add_peers(peer_packages(given.peers)))
     for name in given.tasks:
-        problem = TASKS[name](0, given.data)
-        tried = [method for method in found if any(word in method.name for word in words) and possible(method, problem)]
+        tried = [method for method in found if any(word in method.name for word in words)]
         yield "orthogonal_tasks", Job({"task": name}, partial(measured, name, tried, given))
 
 
