@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim import lr_scheduler, swa_utils
 
-from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import Adam, GivensDescent, MixedOptimizer, RiemannianDescent, StochasticFlow, is_orthogonal
 from tests.covering import covering, each
@@ -243,14 +242,6 @@ def test_groups_closures_and_missing_gradients(name: str) -> None:
 
 
 @each_optimizer
-def test_determinant_stays(name: str) -> None:
-    X = haar_orthogonal(5, 5, special=True, random_state=0, dtype=torch.float64)
-    p = nn.Parameter(X)
-    train(OPTIMIZERS[name]([p], 0.3), [p], [-torch.eye(5, dtype=torch.float64)], 12)
-    assert float(torch.linalg.det(p.detach())) == pytest.approx(1, abs=1e-10)
-
-
-@each_optimizer
 def test_convolution_kernels(name: str) -> None:
     kernel = point((4, 18), 1).reshape(4, 2, 3, 3)
     p = nn.Parameter(kernel.clone())
@@ -298,15 +289,6 @@ def test_bad_parameters(name: str, value: Tensor, error: type[Exception], messag
 def test_bad_options(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         OPTIMIZERS[name]([nn.Parameter(torch.eye(4))], **options)
-
-
-def test_groups_may_have_moments_of_their_own() -> None:
-    params = [nn.Parameter(point((6, 6), seed)) for seed in (1, 2)]
-    groups = [{"params": params[:1], "momentum": Adam((0.8, 0.95))}, {"params": params[1:], "momentum": 0.5}]
-    optimizer = GivensDescent(groups, 0.1)
-    assert optimizer.param_groups[0]["betas"] == (0.8, 0.95)
-    assert (optimizer.param_groups[1]["momentum"], "betas" in optimizer.param_groups[1]) == (0.5, False)
-    train(optimizer, params, params, 2)
 
 
 @each_kind
@@ -359,15 +341,6 @@ def test_every_scheduler_runs(scheduler: str) -> None:
             schedule.step(*(losses if scheduler == "ReduceLROnPlateau" else []))
         assert scheduler != "StepLR" or optimizer.param_groups[0]["lr"] == pytest.approx(0.1 / 4)
         assert all(is_orthogonal(p, 1e-9) for p in params)
-
-
-@each_kind
-def test_one_cycle_turns_the_momentum_or_the_first_beta(name: str) -> None:
-    for moments, key in (({}, "momentum"), ({"momentum": 0.5}, "momentum"), ({"momentum": Adam((0.8, 0.95))}, "betas")):
-        optimizer = OPTIMIZERS[name]([nn.Parameter(point((6, 6), 1))], 0.1, **moments)
-        lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=6)
-        value = optimizer.param_groups[0][key]
-        assert value == (0.95 if key == "momentum" else (0.95, 0.95))
 
 
 @each_kind

@@ -116,20 +116,6 @@ def test_graded_values_are_means_over_all_orders_of_equal_scores() -> None:
         assert values.mean() == pytest.approx(np.mean(means), abs=4 * error + 1e-12), name
 
 
-def test_an_evaluated_index_is_measured_alike() -> None:
-    """Integer rows with many equal distances, coded; the file's order, names and the queries' order mean nothing."""
-    rng = np.random.default_rng(4)
-    X, Q = (rng.integers(0, 3, (n, 6)).astype(np.float32) for n in (300, 40))
-    first = None
-    for order in ("same", "backwards", "permuted"):
-        rows, asked = ORDERS[order](300), ORDERS[order](40)
-        index = nk.Index.build(X[rows], ids=np.array([f"row {row}" for row in rows]))
-        found = index.search(Q[asked], 10)[1]
-        kept = nk.metrics.knn_recall(found, X[rows], Q[asked], ids=index.ids)
-        first = kept if first is None else first
-        assert kept == pytest.approx(first) == 1.0
-
-
 @each(("kind", "own"), [("bits", False), ("bits", True), ("bytes", False), ("lists", True), ("copies", False)])
 def test_recall_by_codes_is_the_mean_over_orders_of_equal_codes(kind: str, own: bool) -> None:
     """Rows sorted by class, and codes of four bits; `Index.search` takes the first rows among equal ones."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.hashing.bits import asymmetric_index, binary_index, n_bytes, pack_signs, unpack_bits, unpack_signs
+from nearkin.hashing.bits import asymmetric_index, binary_index, pack_signs, unpack_bits, unpack_signs
 from tests.covering import each
 
 
@@ -30,11 +30,6 @@ def test_faiss_packs_the_same_bytes(rng):
     values = rng.standard_normal((30, 24)).astype(np.float32)
     index = faiss.IndexLSH(24, 24, False)
     np.testing.assert_array_equal(index.sa_encode(values), pack_signs(values))
-
-
-@each("n_bits", [1, 7, 8, 9, 16, 17])
-def test_bytes_of_a_code(n_bits):
-    assert n_bytes(n_bits) == pack_signs(np.zeros((1, n_bits))).shape[1] == -(-n_bits // 8)
 
 
 @each("n_bits", [1, 7, 24, 64])

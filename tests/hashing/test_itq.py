@@ -45,8 +45,3 @@ def test_whitening_is_itq_of_divided_coordinates(rng, power):
     np.testing.assert_allclose(right.T @ right / (right.T @ right)[0, 0], np.eye(6), atol=1e-8)
     assert itq.history_[-1] / 6 == pytest.approx(itq.quantization_error(X), rel=1e-2)
     assert (itq.project(X) ** 2).sum() / 500 == pytest.approx(6)
-
-
-def test_stops_early_when_told_to(rng):
-    X = rng.standard_normal((300, 10))
-    assert nk.ITQ(8, tol=1e-2, random_state=0).fit(X).n_iter_ < nk.ITQ(8, random_state=0).fit(X).n_iter_ <= 50

@@ -31,15 +31,6 @@ def test_retained_variance_follows_its_formula(X):
     assert oge.retained_variance(X) == pytest.approx(((centred @ units) ** 2).sum() / top, rel=1e-4)
 
 
-def test_asymmetric_search_orders_by_inner_product(X):
-    hasher = nk.OgE(12, random_state=0).fit(X)
-    codes = hasher.encode(X)
-    scores, ids = hasher.search(X[:5], codes, 20, asymmetric=True)
-    expected = hasher.project(X[:5]) @ unpack_signs(codes, 12).T
-    np.testing.assert_allclose(scores, -np.sort(-expected, axis=1)[:, :20], rtol=1e-5)
-    np.testing.assert_allclose(np.take_along_axis(expected, ids, axis=1), scores, rtol=1e-5)
-
-
 def test_asymmetric_search_finds_more_neighbours(X):
     hasher = nk.ITQ(16, random_state=0).fit(X[:500])
     codes, queries = hasher.encode(X[:500]), X[500:]

@@ -63,10 +63,6 @@ def test_components_limit_the_projection(digits):
     np.testing.assert_allclose(axes.T @ (axes @ one.projection_), one.projection_, atol=1e-8)
 
 
-def test_at_least_n_bits_components_are_kept(digits):
-    assert nk.OnE(8, n_components=2, random_state=0).fit(digits).projection_.shape == (64, 8)
-
-
 class StepWithLosses:
     """A column step whose solutions have given losses."""
 

@@ -12,7 +12,7 @@ import pytest
 from nearkin import Index, Interactions, ProductQuantizer, RandomHyperplanes
 from nearkin.index import faiss_index
 from nearkin.linalg.norms import Norms
-from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
+from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
 rng = np.random.default_rng(0)
@@ -22,21 +22,12 @@ UNIT = X / np.linalg.norm(X, axis=1, keepdims=True)
 
 KINDS = {
     "exact": (None, "l2"),
-    "exact cosine": (None, "cosine"),
     "pq": (ProductQuantizer(4, 32, max_iter=2, random_state=0), "l2"),
-    "pq cosine": (ProductQuantizer(4, 32, rotation=None, random_state=0), "cosine"),
     "scalar": (ScalarQuantizer(8), "ip"),
-    "axes": (AxisQuantizer(3), "l2"),
     "fast scan": (ProductQuantizer(4, 16, max_iter=2, random_state=0), "l2"),
     "lists": (ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0), "ip"),
     "fast-scan lists": (ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0), "l2"),
     "scanned sums": (ResidualQuantizer(4, 16, norm_bits=8, max_iter=2, random_state=0), "l2"),
-    "scanned sums in lists": (
-        ProductResidualQuantizer(2, 2, 16, norm_bits=8, n_lists=5, max_iter=2, random_state=0),
-        "l2",
-    ),
-    "sums": (ResidualQuantizer(3, 32, max_iter=2, random_state=0), "l2"),
-    "norms in fast-scan lists": (ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0), "ip"),
     "norms of sums": (ResidualQuantizer(3, 32, norm_bits=8, max_iter=2, random_state=0), "l2"),
     "bits": (RandomHyperplanes(24, random_state=0), "hamming"),
 }
@@ -60,7 +51,7 @@ def kind(request: pytest.FixtureRequest) -> tuple[object, str, Norms | None]:
 def fitted(name: str) -> tuple[object, str, Norms | None]:
     quantizer, metric = KINDS[name]
     norms = Norms.learned(X) if name.startswith("norms") else None
-    return None if quantizer is None else quantizer.fit(UNIT if metric == "cosine" else X), metric, norms
+    return None if quantizer is None else quantizer.fit(X), metric, norms
 
 
 def build(rows: np.ndarray, kind: tuple[object, str, Norms | None], ids: object, **options: object) -> Index:

@@ -13,7 +13,6 @@ import pytest
 
 from nearkin import Index, ProductQuantizer
 from nearkin.contracts import VectorCodes
-from nearkin.index.coarse_scan import merged
 from nearkin.index.searching import Scan, nearest
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
 
@@ -61,13 +60,6 @@ def same(index: Index, k: int = 10) -> float:
 )
 def test_neighbours_are_those_of_whole_codes(name: str, metric: str) -> None:
     assert same(Index.build(X, fitted(name), metric=metric)) > 0.97
-
-
-def test_the_nearest_of_all_is_found_too() -> None:
-    for n_bytes in (4, 8, 12):
-        index = Index.build(ROWS[:1_600], ProductQuantizer(n_bytes, 256, rotation=None, max_iter=1, random_state=0))
-        scores, expected = index.search(Q, 1)[0], index.faiss_index.search(Q, 1)[0]
-        assert (scores <= expected * (1 + 1e-4)).mean() > 0.99, n_bytes
 
 
 def test_queries_unlike_the_rows_lose_no_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,19 +142,3 @@ def test_fewer_rows_than_were_tried_are_searched(name: str) -> None:
     fresh = Index.build(X[:1_000], few.quantizer)
     for a, b in zip(few.search(Q, 10), fresh.search(Q, 10), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_equal_rows_have_answers(rng: np.random.Generator) -> None:
-    index = Index.build(np.repeat(X[:1], 1_200, axis=0), fitted("axis"))
-    for _ in range(2):
-        scores, ids = index.search(Q, 10)
-        assert (ids >= 0).all()
-        np.testing.assert_allclose(scores, scores[:, :1].repeat(10, axis=1), rtol=1e-5)
-
-
-def test_every_centroid_has_the_nearest_of_sixteen(rng: np.random.Generator) -> None:
-    books = rng.normal(size=(3, 256, 2)).astype(np.float32)
-    means, numbers = merged(books)
-    apart = np.square(books[:, :, None] - means[:, None]).sum(axis=3)
-    np.testing.assert_array_equal(apart.argmin(axis=2), numbers)
-    assert apart.min(axis=2).mean() < 0.2 * np.square(books).sum(axis=2).mean()

@@ -6,7 +6,6 @@ import struct
 import threading
 from contextlib import suppress
 from functools import cache
-from itertools import cycle
 from pathlib import Path
 
 import faiss
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
-from nearkin._faiss import innermost
 from nearkin.contracts import Quantizer
 from nearkin.index.faiss_index import read_faiss, write_faiss
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
@@ -23,29 +21,23 @@ from tests.refusals import each_refused
 from tests.storage.signed import signed
 
 X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+FEW = {"max_iter": 1, "random_state": 0}
 CODED = {
-    "pq": ProductQuantizer(4, 32, rotation=None, max_iter=2, random_state=0),
-    "rotated": ProductQuantizer(4, 32, max_iter=2, random_state=0),
-    "fast scan": ProductQuantizer(4, 16, max_iter=2, random_state=0),
-    "odd fast scan": ProductQuantizer(1, 16, max_iter=2, random_state=0),
-    "lists": ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0),
-    "8 bits a column": ScalarQuantizer(8),
+    "pq": ProductQuantizer(4, 32, rotation=None, **FEW),
+    "odd fast scan": ProductQuantizer(1, 16, **FEW),
+    "lists": ProductQuantizer(4, 32, n_lists=5, **FEW),
     "6 bits a column": ScalarQuantizer(6),
     "half floats": ScalarQuantizer(16),
     "axes": AxisQuantizer(3),
-    "padded": ProductQuantizer(3, 32, rotation=None, max_iter=2, random_state=0),
-    "padded and rotated": ProductQuantizer(3, 32, n_lists=4, max_iter=2, random_state=0),
-    "sparse lists": ProductQuantizer(4, 32, n_lists=60, max_iter=2, random_state=0),
-    "fast-scan lists": ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0),
-    "many fast-scan lists": ProductQuantizer(8, 16, n_lists=60, max_iter=2, random_state=0),  # whose tables are longer
-    "residual": ResidualQuantizer(3, 16, norm_bits=32, max_iter=1, random_state=0),
-    "scanned residual": ResidualQuantizer(3, 16, norm_bits=8, max_iter=1, random_state=0),
-    "scanned residual lists": ResidualQuantizer(4, 16, norm_bits=8, n_lists=5, max_iter=1, random_state=0),
-    "scanned product residual": ProductResidualQuantizer(3, 2, 16, norm_bits=8, max_iter=1, random_state=0),
-    "scanned product lists": ProductResidualQuantizer(2, 2, 16, norm_bits=8, n_lists=5, max_iter=1, random_state=0),
-    "product residual": ProductResidualQuantizer(3, 2, 16, max_iter=1, random_state=0),
-    "residual lists": ResidualQuantizer(3, 16, n_lists=5, max_iter=1, random_state=0),
-    "product residual lists": ProductResidualQuantizer(2, 2, 16, n_lists=5, norm_bits=4, max_iter=1, random_state=0),
+    "padded and rotated": ProductQuantizer(3, 32, n_lists=4, **FEW),
+    "sparse lists": ProductQuantizer(4, 32, n_lists=60, **FEW),
+    "many fast-scan lists": ProductQuantizer(8, 16, n_lists=60, **FEW),  # whose tables are longer
+    "residual": ResidualQuantizer(3, 16, norm_bits=32, **FEW),
+    "scanned residual": ResidualQuantizer(3, 16, norm_bits=8, **FEW),
+    "residual lists": ResidualQuantizer(3, 16, n_lists=5, **FEW),
+    "product residual": ProductResidualQuantizer(3, 2, 16, **FEW),
+    "scanned product lists": ProductResidualQuantizer(2, 2, 16, norm_bits=8, n_lists=5, **FEW),
+    "product residual lists": ProductResidualQuantizer(2, 2, 16, n_lists=5, norm_bits=4, **FEW),
 }
 KINDS = ["exact", "exact ip", "bits", *CODED]
 
@@ -62,28 +54,6 @@ def build(kind: str, ids: np.ndarray | None = None, **options: object) -> Index:
         return Index.build(X, RandomHyperplanes(12, random_state=0), ids, "hamming", **options)
     some = slice(0, 20) if kind == "sparse lists" else slice(None)  # most lists stay empty
     return Index.build(X[some], fitted(kind), None if ids is None else ids[some], **options)
-
-
-def test_the_kinds_that_are_scanned_are() -> None:
-    for kind in CODED:
-        index = build(kind)  # it stays: FAISS's index is its own
-        scanned = isinstance(innermost(index.faiss_index), faiss.IndexFastScan | faiss.IndexIVFFastScan)
-        assert scanned == ("scan" in kind)
-
-
-def test_all_that_nearkin_writes_is_read(tmp_path: Path) -> None:
-    text = np.array([f"row-é{i}" for i in range(300)])
-    for kind, ids in [*zip(KINDS, cycle([None, np.arange(300) * 3 + 1, text])), ("exact", np.arange(300))]:
-        index = build(kind, ids, keep_vectors=True)
-        index.save(tmp_path / "idx", overwrite=True)
-        again = Index.load(tmp_path / "idx")
-        for options in ({}, {"oversample": 3}):
-            for found, expected in zip(again.search(X, 3, **options), index.search(X, 3, **options), strict=True):
-                np.testing.assert_array_equal(found, expected, err_msg=kind)
-        assert (len(again), again.bytes_per_vector) == (len(index), index.bytes_per_vector), kind
-        if index.quantizer is not None:
-            np.testing.assert_array_equal(again.quantizer.encode(X), index.quantizer.encode(X), kind)
-            np.testing.assert_equal(*(getattr(one.quantizer, "history_", None) for one in (again, index)), kind)
 
 
 def test_a_file_cut_or_lengthened_anywhere_is_one_clear_error(tmp_path: Path) -> None:
@@ -207,7 +177,7 @@ def test_a_fifo_as_a_file_is_refused_and_does_not_hang(tmp_path: Path) -> None:
         Index.build(X, keep_vectors=True).save(folder)
         (folder / name).unlink()
         os.mkfifo(folder / name)
-        with pytest.raises(ValueError, match=r"is a FIFO|is missing|no config.json"):
+        with pytest.raises(ValueError, match=r"FIFO|is missing|no config.json"):
             Index.load(folder)
 
 

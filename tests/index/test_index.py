@@ -47,13 +47,6 @@ def test_plain_faiss_opens_the_file_with_the_same_ids(quantizer, tmp_path):
             np.testing.assert_array_equal(theirs, ids)
 
 
-def test_the_index_holds_the_codes_that_encode_gives():
-    pq = ProductQuantizer(8, 256, random_state=0, max_iter=2).fit(X)
-    index = Index.build(X, pq)
-    inner = faiss.downcast_index(faiss.downcast_index(index.faiss_index).index)
-    np.testing.assert_array_equal(faiss.vector_to_array(inner.codes).reshape(600, 8), pq.encode(X))
-
-
 def test_threads_change_no_codes_and_no_ids(quantizer):
     """Scores of product codes are sums whose order FAISS chooses by the threads: they may differ by rounding."""
     found, before = [], faiss.omp_get_max_threads()
@@ -130,48 +123,43 @@ def bytes_(seed: int) -> Index:
 
 
 BAD = [
-    (lambda i: i.search(Q[:, :5]), ValueError, "Q has 5 columns; it must have 16"),
-    (lambda i: i.search(Q[0]), ValueError, "must be 2-D"),
+    (lambda i: i.search(Q[:, :5]), ValueError, "Q has 5 columns.* 16"),
+    (lambda i: i.search(Q[0]), ValueError, "2-D"),
     (lambda i: i.search(Q, 0), ValueError, "k is 0"),
     (lambda i: i.search(Q, oversample=2), ValueError, "keep_vectors=True"),
-    (lambda i: i.search(Q, asymmetric=True), ValueError, "asymmetric needs metric='hamming'"),
-    (lambda i: i.search(np.full((1, 16), np.nan)), ValueError, "Q contains NaN"),
-    (lambda i: i.add(X[:2], ids=[1, 2]), ValueError, "ids is given, but this index counts its vectors"),
-    (lambda i: Index.build(X, ids=np.zeros(600, int)), ValueError, "1 id occurs more than once, the first is 0"),
-    (lambda i: Index.build(X, ids=np.arange(600) - 1), ValueError, "ids has 1 missing id .*-1"),
-    (lambda i: Index.build(X, ids=[1, 2]), ValueError, r"ids have shape \(2,\); they must be \(600,\)"),
-    (lambda i: Index.build(X, ids=np.arange(600) + 0.5), TypeError, "must be integers or strings"),
-    (lambda i: Index.build(X, metric="euclid"), ValueError, "metric is 'euclid'; it must be one of 'l2'"),
-    (lambda i: Index.build(X, metric="hamming"), ValueError, "needs a quantizer that gives bits"),
-    (lambda i: i.search(Q, oversample=np.inf), ValueError, "oversample is inf; it must be finite"),
+    (lambda i: i.search(Q, oversample=np.inf), ValueError, "oversample is inf"),
     (lambda i: i.search(Q, oversample="4"), TypeError, "oversample is '4'"),
-    (lambda i: i.search(Q * 1e20), ValueError, r"Q\[0, .* exceed float32"),
-    (lambda i: i.add(X.astype(np.float64) * 1e200), ValueError, r"X\[0, .* exceed float32"),
-    (lambda i: Index.build(X.astype(np.float64) * 1e30), ValueError, r"X\[0, .* exceed float32"),
-    (lambda i: Index.build(X, ITQ(8)), ValueError, "ITQ gives bits; type metric='hamming'"),
-    (lambda i: Index.build(X, QUANTIZERS["pq"], metric="hamming"), ValueError, "gives bytes; type metric='l2' or 'ip'"),
-    (lambda i: Index.build(X, StandardScaler()), TypeError, "quantizer is a StandardScaler; it must be a product"),
-    (lambda i: Index.build(X[:, :8], QUANTIZERS["pq"].fit(X)), ValueError, "fitted on 16 columns, and the index has 8"),
-    (lambda i: i.merge(i), ValueError, "other is this index itself"),
-    (lambda i: i.merge(Index.build(X, metric="ip")), ValueError, "'ip', .* cannot be merged into one of .*'l2'"),
-    (lambda i: i.merge(Index.build(X[:, :8])), ValueError, "8, .* cannot be merged into one of .*'columns': 16"),
-    (lambda i: i.merge(Index.build(X, QUANTIZERS["pq"])), ValueError, "'kind': 'IndexPQ'} cannot be merged into"),
-    (lambda i: i.merge(Index.build(X, ids=np.arange(600))), ValueError, "cannot be merged"),
-    (lambda i: i.merge(Index.build(X, keep_vectors=True)), ValueError, "cannot be merged"),
-    (lambda i: bits(0).merge(bits(1)), ValueError, "indexes of different quantizers cannot be merged"),
-    (lambda i: bytes_(0).merge(bytes_(1)), ValueError, "indexes of different quantizers cannot be merged"),
-    (lambda i: i.remove([3, 600, 700]), ValueError, "2 ids are not in the index, the first is 600"),
-    (lambda i: i.remove(["a"]), ValueError, "1 id is not in the index, the first is 'a'"),
-    (lambda i: i.remove([3, 3]), ValueError, "1 id occurs more than once, the first is 3"),
-    (lambda i: named().add(X[:2], ids=["new", "row-é0"]), ValueError, "1 id is in the index already"),
-    (lambda i: named().add(X[:2], ids=[1, 2]), TypeError, "new ids are integers, the index has strings"),
-    (lambda i: i.update([3], X[:2]), ValueError, r"ids have shape \(1,\); they must be \(2,\)"),
-    (lambda i: i.update([3, -1], X[:2]), ValueError, "ids has 1 missing id .*-1"),
-    (lambda i: Index.build(X.astype(object)), TypeError, r"dtype object; .* pass np.asarray\(X"),
-    (lambda i: Index.build(np.array([*X, None], object)[:-1]), TypeError, r"numeric, pass np.stack\(X\)"),  # of pandas
-    (lambda i: Index.build(X[:, :, None]), ValueError, r"X.reshape\(600, -1\) makes a row of each entry"),
+    (lambda i: i.search(Q, asymmetric=True), ValueError, "metric='hamming'"),
+    (lambda i: i.search(np.full((1, 16), np.nan)), ValueError, "Q contains NaN"),
+    (lambda i: i.search(Q * 1e20), ValueError, r"Q\[0, .* float32"),
+    (lambda i: i.add(X.astype(np.float64) * 1e200), ValueError, r"X\[0, .* float32"),
+    (lambda i: i.add(X[:2], ids=[1, 2]), ValueError, "ids is given"),
+    (lambda i: Index.build(X.astype(np.float64) * 1e30), ValueError, r"X\[0, .* float32"),
+    (lambda i: Index.build(X.astype(object)), TypeError, r"object.* np.asarray\(X"),
+    (lambda i: Index.build(np.array([*X, None], object)[:-1]), TypeError, r"np.stack\(X\)"),  # of pandas
+    (lambda i: Index.build(X[:, :, None]), ValueError, r"X.reshape\(600, -1\)"),
     (lambda i: Index.build(X.astype(complex)), ValueError, "complex"),
-]
+    (lambda i: Index.build(X, metric="euclid"), ValueError, "metric is 'euclid'.* 'l2'"),
+    (lambda i: Index.build(X, metric="hamming"), ValueError, "gives bits"),
+    (lambda i: Index.build(X, ITQ(8)), ValueError, "ITQ gives bits.* metric='hamming'"),
+    (lambda i: Index.build(X, QUANTIZERS["pq"], metric="hamming"), ValueError, "gives bytes.* metric='l2' or 'ip'"),
+    (lambda i: Index.build(X, StandardScaler()), TypeError, "quantizer is a StandardScaler"),
+    (lambda i: Index.build(X[:, :8], QUANTIZERS["pq"].fit(X)), ValueError, "16 columns.* 8"),
+    (lambda i: i.merge(i), ValueError, "other is this index itself"),
+    *((lambda i, other=other: i.merge(other()), ValueError, "cannot be merged") for other in (
+        lambda: Index.build(X, metric="ip"),
+        lambda: Index.build(X[:, :8]),
+        lambda: Index.build(X, QUANTIZERS["pq"]),
+        lambda: Index.build(X, ids=np.arange(600)),
+        lambda: Index.build(X, keep_vectors=True),
+    )),
+    *((lambda i, made=made: made(0).merge(made(1)), ValueError, "different quantizers") for made in (bits, bytes_)),
+    (lambda i: i.remove([3, 600, 700]), ValueError, "2 ids .* 600"),
+    (lambda i: i.remove([3, 3]), ValueError, "more than once.* 3"),
+    (lambda i: i.update([3], X[:2]), ValueError, r"ids have shape \(1,\).*\(2,\)"),
+    (lambda i: named().add(X[:2], ids=["new", "row-é0"]), ValueError, "1 id is in the index already"),
+    (lambda i: named().add(X[:2], ids=[1, 2]), TypeError, "integers.* strings"),
+]  # fmt: skip
 
 
 def test_bad_input():

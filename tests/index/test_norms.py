@@ -4,7 +4,6 @@ from functools import cache, partial
 from itertools import cycle
 from pathlib import Path
 
-import faiss
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -101,18 +100,6 @@ def test_scores_are_those_of_decoded_rows_at_their_norm(name: str, kind: str, me
     assert recall_k_at_k(ids, best, 10) > 0.8  # candidates are found by FAISS's own scores
 
 
-def test_among_allowed_rows_the_scores_are_the_same() -> None:
-    (own, Q), allowed = SETS["one"], np.arange(0, 600, 7)
-    for name, metric in zip(CODES, cycle(["l2", "cosine"])):
-        index = build(name, "one", metric)
-        scores, ids = index.search(Q, 10, among=allowed)
-        scores, expected = scores if metric == "l2" else -scores, compared(metric, Q, decoded(index, own[allowed]))
-        np.testing.assert_allclose(scores, np.take_along_axis(expected, ids // 7, axis=1), atol=1e-5, err_msg=name)
-        assert np.isin(ids, allowed).all(), name
-        best = np.sort(expected, axis=1)[:, :10]
-        assert np.isclose(scores, best, atol=1e-5).mean() > 0.92, name  # candidates are found by the codes' own scores
-
-
 def test_more_neighbours_are_found_than_by_rounded_rows() -> None:
     own, Q = SETS["one"]
     true = nearest(own, Q, 10)[1]
@@ -195,23 +182,6 @@ def test_a_byte_of_norm_finds_more_neighbours_than_a_byte_more_of_centroids() ->
         assert more.bytes_per_vector == norms.bytes_per_vector
         found = [recall_k_at_k(index.search(QUERIES, 10)[1], exact, 10) for index in (more, norms)]
         assert found[1] > found[0] + 0.02, (metric, found)
-
-
-def test_plain_faiss_searches_the_folder_without_the_norms(tmp_path: Path) -> None:
-    index = Index.build(ROWS, fitted("product"), norms=True)
-    index.save(tmp_path / "idx")
-    plain = faiss.read_index(str(tmp_path / "idx" / "index.faiss"))
-    exact = Index.build(ROWS).search(QUERIES, 10)[1]
-    found, by_faiss = index.search(QUERIES, 10)[1], plain.search(QUERIES, 10)[1]
-    np.testing.assert_array_equal(by_faiss, Index.build(ROWS, fitted("product")).search(QUERIES, 10)[1])
-    assert recall_k_at_k(found, exact, 10) > recall_k_at_k(by_faiss, exact, 10) > 0.1
-
-
-def test_all_rows_are_encoded_again_with_their_norms() -> None:
-    index = Index.build(ROWS, fitted("product"), norms=True)
-    index.recode(fitted("product, lists"), ROWS)
-    expected = Index.build(ROWS, fitted("product, lists"), norms=index.norms)
-    np.testing.assert_allclose(index.search(QUERIES, 5)[0], expected.search(QUERIES, 5)[0], rtol=1e-5)
 
 
 def test_norms_are_refused_where_they_rank_nothing() -> None:

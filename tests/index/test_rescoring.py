@@ -9,13 +9,6 @@ from nearkin.index.searching import normalised
 from tests.covering import covering, each
 
 
-def test_blocks_of_any_layout_make_one_file(tmp_path, rng):
-    X = rng.normal(size=(70, 4))
-    kept = KeptVectors([np.asfortranarray(X[:30], np.float32), X[30:]])
-    kept.save(tmp_path / "vectors.npy")
-    np.testing.assert_array_equal(np.load(tmp_path / "vectors.npy"), X.astype(np.float32))
-
-
 @each(("kind", "parts", "metric"), covering(["float32", "float16", "int8"], [0, 1, 3], ["l2", "ip", "cosine"]))
 def test_candidates_are_ranked_as_numpy_ranks_them(rng, metric, parts, kind, tmp_path):
     """In memory in one part or three, and mapped (0)."""
@@ -40,19 +33,6 @@ def test_candidates_are_ranked_as_numpy_ranks_them(rng, metric, parts, kind, tmp
     np.testing.assert_allclose(scores, wanted if metric == "l2" else -wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_a_damaged_row_is_noticed_when_it_is_a_candidate(tmp_path, rng):
-    X = rng.normal(size=(4_000, 16)).astype(np.float32)
-    nk.Index.build(X, keep_vectors=True).save(tmp_path / "idx")
-    with (tmp_path / "idx" / "vectors.npy").open("r+b") as file:
-        file.seek(-4, 2)
-        file.write(b"\xff\xff\xff\x7f")
-    kept = nk.Index.load(tmp_path / "idx").kept
-    assert kept is not None
-    np.testing.assert_array_equal(kept.rows(np.array([3]))[0], X[3])
-    with pytest.raises(ValueError, match="is damaged"):
-        kept.rows(np.array([[3], [3_999]]))
-
-
 @each("metric", ["l2", "ip"])
 def test_equal_scores_keep_the_order_of_the_codes_and_missing_ones_come_last(metric):
     X = np.repeat(np.eye(3, dtype=np.float32), 4, axis=0)  # four rows each at one place
@@ -61,13 +41,6 @@ def test_equal_scores_keep_the_order_of_the_codes_and_missing_ones_come_last(met
     np.testing.assert_array_equal(found, [[7, 4, 6, 5, 9, 2], [2, 0, -1, -1, -1, -1]])
     expected = np.square(X[[4, 0], None] - X[found]).sum(-1) if metric == "l2" else (X[[4, 0], None] * X[found]).sum(-1)
     np.testing.assert_array_equal(scores, np.where(found < 0, np.inf if metric == "l2" else -np.inf, expected))
-
-
-def test_an_index_that_keeps_vectors_is_loaded_before_its_first_row(tmp_path):
-    """Its file of vectors had shape (0, 0), and loading called the folder damaged."""
-    nk.Index.empty(4, keep_vectors=True).save(tmp_path / "idx")
-    loaded = nk.Index.load(tmp_path / "idx").add(np.eye(4, dtype=np.float32))
-    assert loaded.search(np.eye(4)[:1], 1, oversample=4)[1].tolist() == [[0]]
 
 
 @each(("kind", "bytes_"), [("float32", 32), ("float16", 16), ("int8", 12)])
@@ -99,13 +72,6 @@ def test_rows_that_float16_holds_exactly_are_kept_so_by_default(rng):
         assert kept is not None
         assert kept.dtype == (np.float32 if dtype == np.float32 else np.float16)
         np.testing.assert_array_equal(kept.rows(np.arange(40)), X.astype(np.float32))
-
-
-def test_whole_numbers_and_rows_of_zeros_are_exact_in_int8():
-    X = np.array([[-127, 3, 0], [0, 0, 0], [127, 126, 1]], np.float32)
-    kept = nk.Index.build(X, keep_vectors="int8").kept
-    assert kept is not None
-    np.testing.assert_array_equal(kept.rows(np.arange(3)), X)
 
 
 def test_what_cannot_be_kept_is_refused_before_the_work():

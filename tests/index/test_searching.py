@@ -46,13 +46,6 @@ def test_rows_far_from_the_origin(kind):
     assert (index.search(far[:60], 10)[1] == expected).mean() > 0.9
 
 
-def test_rows_are_decoded_once_for_all_queries(monkeypatch):
-    monkeypatch.setattr(searching, "_MANY", 60)
-    index = Index.build(X, MADE["lists"], n_probe=7)
-    monkeypatch.setattr(faiss.IndexIVFResidualQuantizer, "search", None)
-    assert index.search(X[:60], 3)[1].shape == (60, 3)
-
-
 def test_queries_of_a_fast_scan_at_a_time_change_no_result(monkeypatch):
     index = Index.build(X, ProductQuantizer(4, 16, n_lists=7, max_iter=1, random_state=0), n_probe=3)
     expected = index.search(X[:80], 5)
@@ -100,14 +93,6 @@ def test_numbers_of_any_bits_are_read_one_behind_the_other(rng: np.random.Genera
         scores = candidate_sums(codes.ravel(), lists, codes.shape[1], bits, none, *query)[0]
         expected = 31 - 2 * tables[np.arange(3), numbers].sum(axis=1)
         np.testing.assert_allclose(scores, expected, 1e-5, err_msg=f"{bits} bits")
-
-
-def test_few_queries_do_not_decode_the_rows_again(monkeypatch):
-    index = Index.build(X, MADE["flat"])
-    first = index.search(X[:1], 5)
-    monkeypatch.setattr(code_tables, "_DECODED", None)
-    again = index.search(X[:1], 5)
-    np.testing.assert_array_equal(again[0], first[0])
 
 
 def test_one_who_changes_faiss_himself_gets_new_tables():

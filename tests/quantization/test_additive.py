@@ -16,7 +16,6 @@ from nearkin.quantization.additive import (
     encode,
     fill,
     learn,
-    lengths,
     packed,
     query_moment,
     start,
@@ -76,16 +75,6 @@ def part(rng: np.random.Generator) -> tuple[np.ndarray, Part]:
     return Z, Part.start(Z, np.diag([1.0, 1, 1, 1, 1, 1e-9]), False, (2, 16), seed=0)
 
 
-def test_errors_are_as_long_as_before_they_were_weighted(part: tuple[np.ndarray, Part]) -> None:
-    Z, own = part
-    np.testing.assert_allclose(lengths(Z @ own.turn, own.turn), np.linalg.norm(Z, axis=1), rtol=1e-4)
-
-
-def test_axes_along_which_near_rows_do_not_differ_weigh_little(part: tuple[np.ndarray, Part]) -> None:
-    weights = np.linalg.norm(part[1].turn, axis=1)
-    assert weights[5] < weights[:5].min() / 2
-
-
 def test_the_column_tells_how_far_a_row_is_from_its_code(part: tuple[np.ndarray, Part]) -> None:
     Z, own = part
     own.add_column(Z)
@@ -100,14 +89,6 @@ def test_the_column_tells_how_far_a_row_is_from_its_code(part: tuple[np.ndarray,
     assert found[:, -1].mean() == pytest.approx(np.sqrt(DEFAULTS.share) * error.mean(), rel=0.2)
     np.testing.assert_allclose(error, own.errors(Z, codes), atol=1e-4)
     np.testing.assert_allclose(metric[:-1, :-1], own.turn)
-
-
-def test_without_a_column_rows_are_coded_as_they_are(part: tuple[np.ndarray, Part]) -> None:
-    Z, own = part
-    targets, codes = own.code(Z, 4, True)
-    np.testing.assert_allclose(targets, (Z @ own.turn)[:, : own.reach], rtol=1e-5, atol=1e-5)
-    error = np.linalg.norm(Z - decode(codes, own.settled()[0]), axis=1)
-    np.testing.assert_allclose(error, own.errors(Z, codes), atol=1e-4)
 
 
 def refit(X: np.ndarray, codes: np.ndarray, C: np.ndarray, shrink: float = 1.0) -> np.ndarray:
@@ -200,18 +181,6 @@ def test_drawn_rows_have_the_covariance_of_the_rows_about_them(rng: np.random.Ge
         np.testing.assert_allclose(np.cov(own.T), wanted, rtol=0.1, atol=0.1 * np.abs(wanted).max())
 
 
-def test_differences_are_those_between_rows_and_their_nearest(rng: np.random.Generator) -> None:
-    X = rng.standard_normal((20, 2)).astype(np.float32)
-    hood = near(X, rng)
-    wanted = np.mean([np.outer(X[i] - X[j], X[i] - X[j]) for i, j in enumerate(hood.near[:, 0])], axis=0)
-    np.testing.assert_allclose(hood.differences(), wanted, rtol=1e-4)
-
-
-def test_equal_rows_stay_as_they_are(rng: np.random.Generator) -> None:
-    hood = near(np.ones((30, 3)), rng)
-    np.testing.assert_allclose(hood.drawn(rng), hood.X, rtol=1e-5)
-
-
 def test_numbers_are_packed_as_faiss_packs_them(rng: np.random.Generator) -> None:
     X = rng.standard_normal((70, 6)).astype(np.float32)
     for bits in (3, 4, 8):
@@ -237,19 +206,6 @@ def test_rows_coded_in_parts_and_by_buckets_get_the_codes_of_a_whole_search(rng:
         assert (found == exact).all(axis=1).mean() >= same
         errors = [np.square(X - decode(codes, codebooks)).sum() for codes in (found, exact)]
         assert errors[0] < 1.002 * errors[1]
-
-
-def test_buckets_never_leave_a_code_unwritten(rng: np.random.Generator) -> None:
-    """Whatever the beam, no sum of two centroids is far better than the one that is found."""
-    X, codebooks = (rng.standard_normal(shape).astype(np.float32) for shape in ((100, 5), (2, 64, 5)))
-    codebooks[1] *= 0.3
-    every = (codebooks[0][:, None] + codebooks[1]).reshape(-1, 5)
-    best = np.square(X[:, None] - every).sum(axis=2).min(axis=1)
-    for beam in (8, 24, 25):
-        codes = encode(X, codebooks, beam)
-        assert codes.min() >= 0
-        assert codes.max() < 64
-        assert np.square(X - decode(codes, codebooks)).sum() < 1.05 * best.sum(), beam
 
 
 def test_the_moment_of_queries_is_a_mean(rng: np.random.Generator) -> None:

@@ -56,26 +56,6 @@ def test_scores_of_unseen_rows_agree_better(rng, codec, monkeypatch):
     assert after < before - 0.01
 
 
-def test_the_same_generator_gives_the_same_turn(rng, monkeypatch):
-    monkeypatch.setattr("nearkin.quantization.order.DEFAULTS", replace(DEFAULTS, steps=20))
-    X = rng.normal(size=(100, 6)).astype(np.float32)
-    first, second = (turned_for_order(X, np.eye(6, dtype=np.float32), "sign", np.random.default_rng(3)) for _ in "ab")
-    np.testing.assert_array_equal(first, second)
-
-
-def test_rows_are_measured_in_units_of_their_spread(rng, monkeypatch):
-    """The width of a sign is in these units, whatever the scale and the number of the rows."""
-    monkeypatch.setattr("nearkin.quantization.order.DEFAULTS", replace(DEFAULTS, steps=2))
-    seen = []
-    monkeypatch.setattr(
-        "nearkin.quantization.order.disagreement",
-        lambda rows, R, scores: (seen.append(rows), disagreement(rows, R, scores))[1],
-    )
-    X = 7 * rng.choice([-1.0, 1.0], (100, 6)).astype(np.float32)
-    turned_for_order(X, np.eye(6, dtype=np.float32), "sign", np.random.default_rng(3))
-    np.testing.assert_allclose(np.abs(seen[0]), 1, rtol=1e-6)
-
-
 @each("rows", [np.zeros((5, 4)), np.ones((1, 4)), np.tile([1.0, -1.0, 2.0, 0.0], (3, 1))])
 def test_equal_rows_turn_nothing(rows):
     R = turned_for_order(rows.astype(np.float32), np.eye(4, dtype=np.float32), "rabitq", np.random.default_rng(0))
@@ -99,14 +79,6 @@ def test_the_slope_by_codebooks_is_that_of_the_rows_that_chose_them(rng):
     change = rng.normal(size=(2, 3, 5, 4))
     slope = _slope(change.shape, codes, by_rows)
     assert (slope * change).sum() == pytest.approx((by_rows * _decoded(codes, change)).sum(), rel=1e-5)
-
-
-def test_rows_that_are_their_codes_stay(rng, monkeypatch):
-    monkeypatch.setattr("nearkin.quantization.order.DEFAULTS", replace(DEFAULTS, code_steps=50))
-    books = rng.normal(size=(1, 2, 4, 3)).astype(np.float32)
-    codes = rng.integers(0, 4, size=(50, 2)).astype(np.int32)
-    trained = ordered(books, codes, _decoded(codes, books), None, False, np.random.default_rng(0))
-    np.testing.assert_allclose(trained, books, atol=1e-6)
 
 
 def test_the_first_step_is_as_long_as_the_rate_whatever_the_slope(rng, monkeypatch):
@@ -172,7 +144,3 @@ def test_a_linear_loss(size):
     R = descend(start, lambda R: -np.float32(size) * target, 400, 0.2)
     np.testing.assert_allclose(R, target, atol=0.02)
     np.testing.assert_allclose(R.T @ R, np.eye(6), atol=1e-6)
-
-
-def test_no_slope_no_turn():
-    np.testing.assert_allclose(descend(np.eye(3, dtype=np.float32), np.zeros_like, 5, 0.5), np.eye(3), atol=1e-7)

@@ -145,26 +145,6 @@ def test_a_fast_scan_of_faiss_is_read(vectors):
         ResidualQuantizer.from_faiss(rows)
 
 
-def test_fast_scan_is_refused_where_norms_are_not_for_it(vectors, monkeypatch):
-    monkeypatch.setattr(faiss_bridge, "fast_scan_wins", lambda exact, fast: True)
-    X = vectors[0][:300]
-    slow, fast = (ResidualQuantizer(3, 16, norm_bits=b, max_iter=1, random_state=0).fit(X) for b in (32, 8))
-    with pytest.raises(ValueError, match=r"fast_scan by 'l2' needs n_centroids=16 and norm_bits=8"):
-        slow.to_faiss(fast_scan=True)
-    with pytest.raises(ValueError, match=r"norms that the fast scan alone reads"):
-        nk.Index.build(X, fast, fast_scan=False)
-
-
-def test_rounds_are_called_back_and_history_falls(rng):
-    seen = []
-    model = ResidualQuantizer(3, 8, max_iter=8, random_state=0)
-    X = rng.normal(size=(800, 12)).astype(np.float32)
-    model.fit(X, callback=lambda step, record: seen.append((step, record)))
-    assert [step for step, _ in seen] == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert [record["objective"] for _, record in seen] == [entry["distortion"] for entry in model.history_]
-    assert model.history_[-1]["distortion"] < model.history_[0]["distortion"]
-
-
 @each("made", [ResidualQuantizer, partial(ProductResidualQuantizer, 2)])
 def test_rounds_do_not_lead_away_from_the_start_where_centroids_are_as_many_as_rows(rng, made):
     """Noise as large as the error of the rows, and shrinking by it, left ten times the error of the start."""
@@ -202,16 +182,3 @@ def test_a_part_of_constant_columns_gets_the_column_of_errors_too() -> None:
     model = ProductResidualQuantizer(4, 2, 16, rotation=None, random_state=0).fit(X)
     assert model.codebooks_.shape == (4, 2, 16, 5)
     np.testing.assert_allclose(model.decode(model.encode(X))[:, 8:], 0, atol=1e-6)
-
-
-def test_one_split_without_a_rotation_gives_residual_codes(vectors):
-    X, Y = vectors[0][:800], vectors[1][:100]
-    one, other = (
-        made.fit(X)
-        for made in (
-            ResidualQuantizer(3, 16, max_iter=3, random_state=0),
-            ProductResidualQuantizer(1, 3, 16, None, max_iter=3, random_state=0),
-        )
-    )
-    np.testing.assert_array_equal(one.encode(Y), other.encode(Y))
-    np.testing.assert_array_equal(one.codebooks_, other.codebooks_)

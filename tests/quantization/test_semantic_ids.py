@@ -1,6 +1,5 @@
 """Semantic ids: unique, stable, near rows alike, against exhaustive search and a plain model."""
 
-import warnings
 from copy import deepcopy
 from itertools import product
 from pathlib import Path
@@ -49,14 +48,6 @@ def test_far_rows_leave_the_ids_of_the_others_alone(made: nk.SemanticIds, rows: 
     assert unique(fitted.ids_)
 
 
-def test_a_frame_is_fitted_without_a_warning(rows: np.ndarray) -> None:
-    frame = pytest.importorskip("pandas").DataFrame(rows, columns=list("abcdefgh"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        made = nk.SemanticIds(3, 8, random_state=0).fit(frame[:100])
-    assert unique(made.ids_)
-
-
 def test_every_row_has_an_id_of_its_own_for_little_distortion(made: nk.SemanticIds, rows: np.ndarray) -> None:
     assert unique(made.ids_)
     assert made.shared_ > 0
@@ -77,12 +68,6 @@ def test_last_codes_are_shared_out_at_the_least_error(rows: np.ndarray) -> None:
         errors = np.square(X[members, None] - made.decode([[first, last] for last in range(8)])).sum(axis=2)
         found = errors[np.arange(len(members)), made.ids_[members, 1]].sum()
         assert found == pytest.approx(errors[linear_sum_assignment(errors)].sum(), rel=1e-5)
-
-
-def test_levels_have_letters_as_long_as_there_are_any() -> None:
-    words = nk.SemanticIds(28, 2).vocabulary()
-    assert words[2 * 25 : 2 * 27] == ["<z_0>", "<z_1>", "<l26_0>", "<l26_1>"]
-    assert len(set(words)) == 56
 
 
 def test_the_nearest_ids_are_those_of_an_exhaustive_search(rows: np.ndarray) -> None:
@@ -197,10 +182,6 @@ def test_removed_rows_are_gaps_everywhere(made: nk.SemanticIds) -> None:
             made.decode(wrong)
     with pytest.raises(ValueError, match=r"row 1 of ids is \[-1, 0, 0\]"):
         made.tokens([[0, 0, 0], [-1, 0, 0]])
-
-
-def test_one_level_is_a_name_each(rows: np.ndarray) -> None:
-    assert unique(nk.SemanticIds(1, 64, random_state=0).fit(rows[:64]).ids_)
 
 
 def test_bad_input(rows: np.ndarray, made: nk.SemanticIds) -> None:

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from nearkin import ProductQuantizer
-from nearkin.quantization import training
-from nearkin.quantization.codebooks import State, TrainingRows, assign, decode, refine
-from nearkin.quantization.training import DEFAULTS, STARTS, Plan, Space, pca_start, start_rotation
+from nearkin.quantization.codebooks import State, TrainingRows, assign, decode
+from nearkin.quantization.training import STARTS, Plan, Space, pca_start, start_rotation
 from nearkin.statistics import Shard
 from tests.covering import each
 
@@ -55,22 +54,6 @@ def test_neighbours_choose_the_start_and_queries_if_given(rng):
     assert named.trials_ == []
     with pytest.raises(ValueError, match="queries has 15 columns"):
         ProductQuantizer(4, 16).fit(X, queries=X[:, :15])
-
-
-def test_turns_go_past_their_end_where_a_rotation_is_learned(rng, monkeypatch):
-    X, seen = rng.normal(size=(300, 8)).astype(np.float32), []
-
-    def spied(rows, state, update, *given, **named):
-        seen.append((update is not None, named.get("beyond")))
-        return refine(rows, state, update, *given, **named)
-
-    monkeypatch.setattr(training, "refine", spied)
-    ProductQuantizer(4, 16, random_state=0, max_iter=3).fit(X)
-    assert (True, DEFAULTS.beyond) in seen
-    assert (True, 0.0) not in seen
-    seen.clear()
-    ProductQuantizer(4, 16, "givens-greedy", random_state=0, max_iter=3).fit(X)
-    assert DEFAULTS.beyond not in {beyond for _, beyond in seen}
 
 
 def test_a_space_learns_less_and_loses_nothing(rng):
@@ -135,16 +118,6 @@ def test_the_identity_in_a_space_keeps_the_blocks_apart(rng):
     np.testing.assert_allclose(
         wide.reshape(len(X), 8, -1)[:, :, : space.width // 8].reshape(len(X), -1), narrow, atol=1e-4
     )
-
-
-def test_the_identity_in_a_space_is_no_worse_than_at_full_width(rng, monkeypatch):
-    X = blocks_of_few_factors(rng, 3000)
-    narrow = ProductQuantizer(8, 16, init="identity", random_state=0).fit(X[:1500])
-    monkeypatch.setattr("nearkin.quantization.training.DEFAULTS", replace(DEFAULTS, identity_from=1000))
-    wide = ProductQuantizer(8, 16, init="identity", random_state=0).fit(X[:1500])
-    assert narrow.distortion(X[1500:]) < 1.02 * wide.distortion(X[1500:])
-    distortions = [entry["distortion"] for entry in narrow.history_]
-    assert max(np.diff(distortions)) < 0.01 * distortions[0]  # the axes left out are counted in every round
 
 
 def test_short_or_isotropic_rows_have_no_space(rng):

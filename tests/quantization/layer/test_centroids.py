@@ -17,8 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.quantization import IndexingLayer, optimizers
-from nearkin.quantization.codebooks import ClusterSums, revive
-from nearkin.quantization.layer import centroids as centroid_sums
+from nearkin.quantization.codebooks import ClusterSums
 from nearkin.quantization.layer.centroids import LayerCentroids
 from nearkin.quantization.layer.layer import CHECK_EVERY
 from nearkin.quantization.product import DEFAULTS
@@ -37,31 +36,6 @@ def draw(n: int = 50, seed: int = 0) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     codes = torch.randint(K - 2, (n, M), generator=generator)  # two centroids are dead
     return torch.randn(n, D, generator=generator), codes
-
-
-@each_device
-def test_sums_and_centroids_are_those_on_the_host(device: str) -> None:
-    X, codes = draw()
-    R = haar_orthogonal(D, D, random_state=0)
-    host = ClusterSums(M, K, D).update(X.numpy(), codes.numpy())
-    sums, counts = torch.zeros(M, K, D, device=device), torch.zeros(M, K, dtype=torch.float64, device=device)
-    centroid_sums.add_rows(X.to(device), codes.to(device), sums, counts)
-    np.testing.assert_allclose(sums.cpu(), host.sums, atol=1e-5)
-    np.testing.assert_array_equal(counts.cpu(), host.counts)
-    for fewest in (0.0, 6.0, 1000.0):
-        found = centroid_sums.centroids(sums, counts, R.to(device), torch.tensor(fewest, device=device))
-        np.testing.assert_allclose(found.cpu(), host.centroids(R.numpy(), fewest), atol=1e-5, err_msg=f"{fewest}")
-
-
-@each_device
-def test_revived_as_on_the_host(device: str) -> None:
-    generator = torch.Generator().manual_seed(0)
-    books, counts = torch.randn(M, K, 2, generator=generator), torch.randint(8, (M, K), generator=generator).double()
-    for fewest, m in product((0.0, 3.0, 1000.0), range(M)):
-        found, dead = centroid_sums.revived(books.to(device), counts.to(device), torch.tensor(fewest, device=device))
-        centroids = books[m].numpy().copy()
-        np.testing.assert_array_equal(dead[m].cpu(), revive(centroids, counts[m].numpy(), fewest), f"{fewest}")
-        np.testing.assert_array_equal(found[m].cpu(), centroids, f"{fewest}")
 
 
 @each_device

@@ -158,14 +158,6 @@ def test_few_rows_wait_and_say_so() -> None:
     assert layer.phase == "train"
 
 
-def test_one_row_at_a_time() -> None:
-    layer = started()
-    T, distortion = layer(rows(1))
-    assert T.shape == (1, D)
-    assert float(distortion.detach()) >= 0
-    assert layer(rows(1)[:0])[0].shape == (0, D)
-
-
 def test_eval_before_training_passes_rows_and_codes_say_what_to_do() -> None:
     layer = IndexingLayer(D, M, K).eval()
     x = rows(4)
@@ -174,17 +166,6 @@ def test_eval_before_training_passes_rows_and_codes_say_what_to_do() -> None:
     assert layer.phases.seen == 0
     with pytest.raises(ValueError, match=r"no centroids yet .*layer.start\(X\)"):
         layer.codes(x)
-
-
-@each("centroids", ["average", "gradient"])
-def test_dead_centroids_win_rows_again(centroids: str) -> None:
-    layer = started("frozen", centroids=(centroids, 256))
-    layer.centroids.codebooks.data[0, :3] = 1e3
-    layer.centroids.sums.zero_()
-    layer.centroids.counts.zero_()
-    train(layer, 40)
-    used = np.bincount(layer.codes(rows(400, 1))[:, 0], minlength=K)
-    assert (used > 0).all(), used
 
 
 def test_bad_input_is_named() -> None:
