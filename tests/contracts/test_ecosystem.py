@@ -149,19 +149,6 @@ def test_seeds_of_numpy_are_taken_and_times_are_no_numbers(name: str, X: np.ndar
             model.fit(given, y)
 
 
-def _error(model: nk.ProductQuantizer, X: np.ndarray, y: object = None) -> float:
-    return -model.distortion(X)
-
-
-@each(
-    ("name", "grid"),
-    [("product", {"n_subspaces": [1, 3]}), ("residual", {"n_codebooks": [1, 3]}), ("scalar", {"n_bits": [4, 8]})],
-)
-def test_a_grid_search_finds_the_longer_code(name: str, grid: dict[str, list[int]], X: np.ndarray) -> None:
-    found = GridSearchCV(MATRICES[name], grid, scoring=_error, cv=2).fit(X)
-    assert list(found.best_params_.values()) == [sizes[-1] for sizes in grid.values()]
-
-
 def test_a_grid_search_over_comparisons(rng: np.random.Generator) -> None:
     """Dimensions by cross-validation: answers of a plane are explained better by two than by one."""
     points = rng.normal(size=(12, 2))

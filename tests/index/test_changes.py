@@ -291,20 +291,6 @@ def test_merging_both_ways_at_once_ends() -> None:
     assert len(one) + len(other) == 370
 
 
-def test_a_thousand_searches_leak_nothing() -> None:
-    import resource
-
-    index = build(X, fitted("lists"), NAMES["text"](300), keep_vectors=True)
-
-    def searches(n: int) -> int:
-        for _ in range(n):
-            index.search(X[:1], 5, oversample=2)
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-    before = searches(300)
-    assert searches(700) - before < 2_048, "kB more at the peak"
-
-
 def test_the_direct_map_that_an_export_made_does_not_stand_in_the_way() -> None:
     index = build(X, fitted("lists"), None)
     faiss.downcast_index(faiss.downcast_index(index.faiss_index).index).make_direct_map()

@@ -5,8 +5,6 @@ import numpy as np
 
 from nearkin import Index, ProductQuantizer
 from nearkin.index import code_tables, searching
-from nearkin.index.compiled import candidate_sums
-from nearkin.index.searching import Kept
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from tests.covering import each
 
@@ -80,27 +78,3 @@ def test_tables_answer_alike_on_any_number_of_threads(n_lists: int, rng: np.rand
             faiss.omp_set_num_threads(before)
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_numbers_of_any_bits_are_read_one_behind_the_other(rng: np.random.Generator) -> None:
-    for bits in (3, 8, 9, 12):
-        numbers, tables = rng.integers(0, 2**bits, (20, 3)), rng.normal(size=(3, 2**bits)).astype(np.float32)
-        ones = (numbers[:, :, None] >> np.arange(bits)) & 1
-        codes = np.packbits(ones.reshape(20, -1).astype(np.uint8), axis=1, bitorder="little")
-        lists, rest, away = np.zeros((1, 2), np.int64), np.full(20, 30, np.float32), np.ones((1, 1), np.float32)
-        none, all = np.empty((0, 2), np.int32), np.arange(20)[None]
-        query = tables[None], rest, lists[:, :1], away, all
-        scores = candidate_sums(codes.ravel(), lists, codes.shape[1], bits, none, *query)[0]
-        expected = 31 - 2 * tables[np.arange(3), numbers].sum(axis=1)
-        np.testing.assert_allclose(scores, expected, 1e-5, err_msg=f"{bits} bits")
-
-
-def test_one_who_changes_faiss_himself_gets_new_tables():
-    index = Index.build(X[:500], MADE["flat"])
-    kept, inner = Kept(), index.faiss_index
-    first = kept.scan(inner).tables
-    assert kept.scan(inner).tables is first
-    inner.add(X[500:])
-    assert kept.scan(inner).tables is not first
-    kept.forget()
-    assert kept.scan(inner).tables.search(X[:1], 3)[0].shape == (1, 3)

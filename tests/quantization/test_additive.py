@@ -6,76 +6,18 @@ import faiss
 import numpy as np
 import pytest
 
-from nearkin.quantization.additive import (
-    DEFAULTS,
-    CodeSums,
-    Neighbourhoods,
-    Part,
-    Settings,
-    decode,
-    encode,
-    fill,
-    learn,
-    packed,
-    query_moment,
-    start,
-    steady_numbers,
-)
+from nearkin.quantization import additive
 from tests.covering import each
 
 
-@each("splits", [1, 2])
-def test_rounds_are_numbered_from_one_and_rows_as_they_are_get_better(rng: np.random.Generator, splits: int) -> None:
-    X = rng.standard_normal((400, 8)).astype(np.float32)
-    seen: list[int] = []
-    errors: list[float] = []
-
-    def keep(step: int, record: dict) -> None:
-        seen.append(step)
-        errors.append(record["distortion"])
-        assert record["total"] == 4
-
-    wanted = Settings(splits, 2, 16, rounds=4, beam_size=4, smoothing=0.0)
-    R, codebooks, metric, share = learn(X, np.eye(8, dtype=np.float32), splits > 1, wanted, 0, keep)
-    assert seen == [1, 2, 3, 4]
-    assert errors[0] > errors[3] > 0
-    np.testing.assert_allclose(R.T @ R, np.eye(8), atol=1e-5)
-    assert codebooks.shape == (splits, 2, 16, 8 // splits + 1)  # a column for the size of the error
-    assert metric.shape == (splits, 8 // splits + 1, 8 // splits + 1)
-    assert (metric[:, -1, -1] > 0).all()
-    assert share == DEFAULTS.share
-
-
-def test_where_inner_products_search_errors_weigh_as_queries_are_spread(rng: np.random.Generator) -> None:
-    X = rng.standard_normal((400, 8)).astype(np.float32)
-    moment = np.diag([1.0, 1, 1, 1, 9, 9, 9, 9])
-    wanted = Settings(2, 2, 16, rounds=3, beam_size=4, smoothing=1.0, query_moment=moment)
-    _, codebooks, metric, share = learn(X, np.eye(8, dtype=np.float32), False, wanted, 0, lambda step, record: None)
-    assert codebooks.shape == (2, 2, 16, 4)  # no column
-    assert share == 0
-    np.testing.assert_allclose(np.linalg.norm(metric, axis=1), 1, rtol=1e-3)  # within a part all weigh alike
-    wanted = Settings(1, 2, 16, rounds=3, beam_size=4, smoothing=1.0, query_moment=moment)
-    _, codebooks, *_ = learn(X, np.eye(8, dtype=np.float32), False, wanted, 0, lambda step, record: None)
-    spread = np.square(codebooks[0]).mean(axis=(0, 1))
-    assert spread[4:].min() > spread[:4].max()
-
-
-@each("n", [16, 17])
-def test_no_more_rows_than_centroids(rng: np.random.Generator, n: int) -> None:
-    X = np.ones((n, 4), np.float32) if n == 16 else rng.standard_normal((n, 4)).astype(np.float32)
-    wanted = Settings(1, 2, 16, rounds=3, beam_size=4, smoothing=0.75)
-    _, codebooks, *_ = learn(X - X.mean(0), np.eye(4, dtype=np.float32), False, wanted, 0, lambda step, record: None)
-    assert np.isfinite(codebooks).all()
-
-
 @pytest.fixture
-def part(rng: np.random.Generator) -> tuple[np.ndarray, Part]:
+def part(rng: np.random.Generator) -> tuple[np.ndarray, additive.Part]:
     Z = (rng.standard_normal((600, 6)) * [4, 3, 2, 1.5, 1, 0.6] * rng.gamma(2.0, 0.5, (600, 1))).astype(np.float32)
     Z -= Z.mean(axis=0)
-    return Z, Part.start(Z, np.diag([1.0, 1, 1, 1, 1, 1e-9]), False, (2, 16), seed=0)
+    return Z, additive.Part.start(Z, np.diag([1.0, 1, 1, 1, 1, 1e-9]), False, (2, 16), seed=0)
 
 
-def test_the_column_tells_how_far_a_row_is_from_its_code(part: tuple[np.ndarray, Part]) -> None:
+def test_the_column_tells_how_far_a_row_is_from_its_code(part: tuple[np.ndarray, additive.Part]) -> None:
     Z, own = part
     own.add_column(Z)
     for _ in range(4):
@@ -83,17 +25,17 @@ def test_the_column_tells_how_far_a_row_is_from_its_code(part: tuple[np.ndarray,
         own.refit(targets, codes, 0.5, 0)
     codes = own.code(Z, 4, True)[1]
     codebooks, metric = own.settled()
-    found = decode(codes, codebooks)
+    found = additive.decode(codes, codebooks)
     error = np.linalg.norm(Z - found[:, :-1], axis=1)
     assert np.corrcoef(found[:, -1], error)[0, 1] > 0.5
-    assert found[:, -1].mean() == pytest.approx(np.sqrt(DEFAULTS.share) * error.mean(), rel=0.2)
+    assert found[:, -1].mean() == pytest.approx(np.sqrt(additive.DEFAULTS.share) * error.mean(), rel=0.2)
     np.testing.assert_allclose(error, own.errors(Z, codes), atol=1e-4)
     np.testing.assert_allclose(metric[:-1, :-1], own.turn)
 
 
 def refit(X: np.ndarray, codes: np.ndarray, C: np.ndarray, shrink: float = 1.0) -> np.ndarray:
-    error = np.square(X - decode(codes, C)).mean(axis=0, dtype=np.float64)
-    return CodeSums.of(X, codes, C.shape[1]).refit(C, error, shrink)
+    error = np.square(X - additive.decode(codes, C)).mean(axis=0, dtype=np.float64)
+    return additive.CodeSums.of(X, codes, C.shape[1]).refit(C, error, shrink)
 
 
 @each("n", [40, 400])
@@ -121,41 +63,27 @@ def test_refitting_without_shrinking_ends_at_the_least_squares_codebooks(rng: np
     B = np.zeros((n, M * K))
     B[np.arange(n)[:, None], codes + K * np.arange(M)] = 1
     best = np.square(X - B @ np.linalg.lstsq(B, X, rcond=None)[0]).sum()
-    errors = [np.square(X - decode(codes, C)).sum()]
+    errors = [np.square(X - additive.decode(codes, C)).sum()]
     for _ in range(10):
         C = refit(X, codes, C, 0)
-        errors.append(np.square(X - decode(codes, C)).sum())
+        errors.append(np.square(X - additive.decode(codes, C)).sum())
     assert all(after <= before * (1 + 1e-5) for before, after in pairwise(errors))
     assert errors[-1] == pytest.approx(best, rel=1e-4)
-
-
-def test_shrunk_refits_serve_rows_that_were_not_learned_from(rng):
-    """Few rows for each centroid: least squares fits them better and others worse than shrunk centroids do."""
-    X = rng.normal(size=(1800, 24)).astype(np.float32) * np.arange(1, 25, dtype=np.float32) ** -0.7
-    learned, others = X[:600], X[600:]
-    error = {}
-    for shrink in (0, 1):
-        C = start(learned, 3, 64, seed=0)
-        for _ in range(4):
-            C = refit(learned, encode(learned, C, 2), C, shrink)
-        error[shrink] = [np.square(part - decode(encode(part, C, 2), C)).sum() for part in (learned, others)]
-    assert error[1][1] < 0.97 * error[0][1]
-    assert error[1][0] > error[0][0]
 
 
 def test_older_sums_count_as_often_as_they_are_weighed(rng: np.random.Generator) -> None:
     """Half of the older sums: each older row is half a row."""
     X, codes = rng.standard_normal((40, 3)).astype(np.float32), rng.integers(0, 4, (40, 2))
-    twice = CodeSums.of(X[:20], codes[:20], 4).after(CodeSums.of(X[20:], codes[20:], 4), 2.0)
-    copied = CodeSums.of(np.vstack([X, X[20:]]), np.vstack([codes, codes[20:]]), 4)
+    twice = additive.CodeSums.of(X[:20], codes[:20], 4).after(additive.CodeSums.of(X[20:], codes[20:], 4), 2.0)
+    copied = additive.CodeSums.of(np.vstack([X, X[20:]]), np.vstack([codes, codes[20:]]), 4)
     np.testing.assert_allclose(twice.sums, copied.sums, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(twice.counts, copied.counts)
     np.testing.assert_array_equal(twice.pairs, copied.pairs)
     assert twice.n == 60
 
 
-def near(X: np.ndarray, rng: np.random.Generator) -> Neighbourhoods:
-    return Neighbourhoods.of(X.astype(np.float32), X.shape[1], np.eye(X.shape[1], dtype=np.float32), rng)
+def near(X: np.ndarray, rng: np.random.Generator) -> additive.Neighbourhoods:
+    return additive.Neighbourhoods.of(X.astype(np.float32), X.shape[1], np.eye(X.shape[1], dtype=np.float32), rng)
 
 
 def test_neighbours_are_the_nearest_other_rows(rng: np.random.Generator) -> None:
@@ -186,11 +114,13 @@ def test_numbers_are_packed_as_faiss_packs_them(rng: np.random.Generator) -> Non
     for bits in (3, 4, 8):
         codebooks = rng.standard_normal((3, 2**bits, 6)).astype(np.float32)
         quantizer = faiss.ResidualQuantizer(6, 3, bits)
-        fill(quantizer, codebooks[None], 4)
-        numbers = steady_numbers(quantizer, X)
-        np.testing.assert_array_equal(packed(quantizer, numbers), quantizer.compute_codes(X), f"{bits} bits")
-        np.testing.assert_allclose(quantizer.decode(packed(quantizer, numbers)), decode(numbers, codebooks), atol=1e-5)
-        np.testing.assert_array_equal(numbers, encode(X, codebooks, 4), f"{bits} bits")
+        additive.fill(quantizer, codebooks[None], 4)
+        numbers = additive.steady_numbers(quantizer, X)
+        np.testing.assert_array_equal(additive.packed(quantizer, numbers), quantizer.compute_codes(X), f"{bits} bits")
+        np.testing.assert_allclose(
+            quantizer.decode(additive.packed(quantizer, numbers)), additive.decode(numbers, codebooks), atol=1e-5
+        )
+        np.testing.assert_array_equal(numbers, additive.encode(X, codebooks, 4), f"{bits} bits")
 
 
 def test_rows_coded_in_parts_and_by_buckets_get_the_codes_of_a_whole_search(rng: np.random.Generator) -> None:
@@ -199,12 +129,12 @@ def test_rows_coded_in_parts_and_by_buckets_get_the_codes_of_a_whole_search(rng:
     codebooks = rng.standard_normal((4, 64, 12)).astype(np.float32)
     for beam, same in ((2, 1.0), (16, 0.9)):  # buckets lose one of the 16 best now and then
         whole = faiss.ResidualQuantizer(12, 4, 6)
-        fill(whole, codebooks[None], beam)
+        additive.fill(whole, codebooks[None], beam)
         whole.approx_topk_mode = faiss.EXACT_TOPK
         exact = faiss.unpack_bitstrings(whole.compute_codes(X), 4, 6)
-        found = encode(X, codebooks, beam)
+        found = additive.encode(X, codebooks, beam)
         assert (found == exact).all(axis=1).mean() >= same
-        errors = [np.square(X - decode(codes, codebooks)).sum() for codes in (found, exact)]
+        errors = [np.square(X - additive.decode(codes, codebooks)).sum() for codes in (found, exact)]
         assert errors[0] < 1.002 * errors[1]
 
 
@@ -212,13 +142,13 @@ def test_the_moment_of_queries_is_a_mean(rng: np.random.Generator) -> None:
     """As many queries again weigh as much: the squares of two queries by hand."""
     Q = np.array([[1, 2], [3, 0]], np.float32)
     for queries in (Q, np.repeat(Q, 5, axis=0)):
-        np.testing.assert_allclose(query_moment("ip", rng.normal(size=(9, 2)), queries), [[5, 1], [1, 2]])
+        np.testing.assert_allclose(additive.query_moment("ip", rng.normal(size=(9, 2)), queries), [[5, 1], [1, 2]])
 
 
 def test_rows_that_are_coded_exactly_have_a_column_of_errors_too() -> None:
     """Their errors are zero: whatever the column weighs, it must be there."""
     books = np.array([[[0, 0], [4, 0]], [[0, 0], [0, 2]]], np.float32)
-    part = Part(np.eye(2, dtype=np.float32), books, spread=1.0)
+    part = additive.Part(np.eye(2, dtype=np.float32), books, spread=1.0)
     Z = np.array([[0, 0], [4, 0], [0, 2], [4, 2]], np.float32)
     part.add_column(Z)
     assert part.column > 0
@@ -231,9 +161,9 @@ def test_a_start_finds_far_clusters() -> None:
     rng = np.random.default_rng(3)
     X = (4 * rng.normal(size=(50, 16))[rng.integers(50, size=2_000)] + rng.normal(size=(2_000, 16))).astype(np.float32)
     random, found = (
-        np.square(X - decode(encode(X, books, 1), books)).sum(axis=1).mean()
-        for books in (start(X, 1, 64, 0), start(X, 3, 64, 0)[:1])
+        np.square(X - additive.decode(additive.encode(X, books, 1), books)).sum(axis=1).mean()
+        for books in (additive.start(X, 1, 64, 0), additive.start(X, 3, 64, 0)[:1])
     )
     assert found < 18 < 0.8 * random, (found, random)  # 16 about the clusters' middles
-    equal = start(np.ones((300, 4), np.float32), 2, 16, 0)
+    equal = additive.start(np.ones((300, 4), np.float32), 2, 16, 0)
     np.testing.assert_allclose(equal[0, 0] + equal[1, 0], 1, atol=0.01)

@@ -10,18 +10,7 @@ import nearkin as nk
 from nearkin._exact import nearest
 from nearkin.linalg.orthonormal import haar_rotation, orthogonality_error
 from nearkin.metrics import recall_k_at_k
-from nearkin.quantization.codebooks import (
-    ClusterSums,
-    State,
-    TrainingRows,
-    assign,
-    decode,
-    exact_update,
-    kmeans,
-    prepare,
-    refine,
-    squared_error,
-)
+from nearkin.quantization import codebooks
 from nearkin.statistics import FAR, Shard, far_rows
 from tests.covering import each
 
@@ -37,41 +26,49 @@ def test_assign_finds_the_nearest_centroid(n, offset, rng):
     Z = rng.normal(size=(n, 12)).astype(np.float32) + np.float32(offset)
     distances = ((Z.reshape(n, 3, 1, 4) - C) ** 2).sum(-1)
     if offset and n > 50:
-        found = np.take_along_axis(distances, assign(Z, C)[:, :, None], 2)[:, :, 0]
+        found = np.take_along_axis(distances, codebooks.assign(Z, C)[:, :, None], 2)[:, :, 0]
         assert found.mean() <= 1.01 * distances.min(-1).mean()
         return
-    np.testing.assert_array_equal(assign(Z, C), distances.argmin(-1))
-    assert squared_error(Z, assign(Z, C), C) == pytest.approx(distances.min(-1).sum(-1).mean(), rel=1e-5)
+    np.testing.assert_array_equal(codebooks.assign(Z, C), distances.argmin(-1))
+    assert codebooks.squared_error(Z, codebooks.assign(Z, C), C) == pytest.approx(
+        distances.min(-1).sum(-1).mean(), rel=1e-5
+    )
 
 
 def test_sums_give_the_means_and_the_cross_product(rng):
     X, R = rng.normal(size=(300, 12)).astype(np.float32), np.linalg.qr(rng.normal(size=(12, 12)))[0].astype(np.float32)
     codes = rng.integers(5, size=(300, 2))
-    sums = ClusterSums(2, 5, 12).update(X, codes)
+    sums = codebooks.ClusterSums(2, 5, 12).update(X, codes)
     C = sums.centroids(R)
     for m in range(2):
         for k in range(5):
             mean = (X @ R)[codes[:, m] == k, 6 * m : 6 * m + 6].mean(0)
             np.testing.assert_allclose(C[m, k], mean, atol=1e-5)
-    np.testing.assert_allclose(sums.cross_product(C), X.T @ decode(codes, C), atol=1e-3)
+    np.testing.assert_allclose(sums.cross_product(C), X.T @ codebooks.decode(codes, C), atol=1e-3)
 
 
 def test_merging_parts_is_the_whole_and_centring_is_centring(rng):
     X, codes = rng.normal(3, size=(200, 8)).astype(np.float32), rng.integers(4, size=(200, 2))
-    whole = ClusterSums(2, 4, 8).update(X, codes)
-    parts = ClusterSums(2, 4, 8).update(X[:70], codes[:70]).merge(ClusterSums(2, 4, 8).update(X[70:], codes[70:]))
+    whole = codebooks.ClusterSums(2, 4, 8).update(X, codes)
+    parts = (
+        codebooks.ClusterSums(2, 4, 8)
+        .update(X[:70], codes[:70])
+        .merge(codebooks.ClusterSums(2, 4, 8).update(X[70:], codes[70:]))
+    )
     np.testing.assert_allclose(parts.sums, whole.sums, rtol=1e-5)
     np.testing.assert_array_equal(parts.counts, whole.counts)
     centred, mean = whole.centred()
     np.testing.assert_allclose(mean, X.mean(0), rtol=1e-5)
-    np.testing.assert_allclose(centred.sums, ClusterSums(2, 4, 8).update(X - X.mean(0), codes).sums, atol=1e-3)
+    np.testing.assert_allclose(
+        centred.sums, codebooks.ClusterSums(2, 4, 8).update(X - X.mean(0), codes).sums, atol=1e-3
+    )
 
 
 def test_a_centroid_nobody_chose_moves_beside_the_most_chosen(rng):
     X = rng.normal(5, size=(20, 4)).astype(np.float32)
     codes = np.zeros((20, 1), int)
     codes[0] = 2
-    C = ClusterSums(1, 4, 4).update(X, codes).centroids(np.eye(4, dtype=np.float32))
+    C = codebooks.ClusterSums(1, 4, 4).update(X, codes).centroids(np.eye(4, dtype=np.float32))
     for empty in (1, 3):
         distance = np.linalg.norm(C[0, [0, 2]] - C[0, empty], axis=1).min()
         assert 0 < distance < 0.05 * np.linalg.norm(C[0, 0])
@@ -82,9 +79,9 @@ def test_kmeans_finds_all_rows_where_few_differ(n_distinct, rng):
     """From rows drawn it missed some: 60,000 x 128 bits in 16 bytes kept a distortion of .10 where 0 is possible."""
     rows = rng.integers(4, size=(n_distinct, 6)).astype(np.float32)
     Z = rows[np.minimum(rng.geometric(0.3, size=800) - 1, n_distinct - 1)]
-    C = kmeans(Z, 2, 16, 1, seed=0)
+    C = codebooks.kmeans(Z, 2, 16, 1, seed=0)
     assert np.isfinite(C).all()
-    assert squared_error(Z, assign(Z, C), C) == 0
+    assert codebooks.squared_error(Z, codebooks.assign(Z, C), C) == 0
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +163,7 @@ def test_far_rows_are_few_by_definition(rng: np.random.Generator) -> None:
     X = rng.normal(size=(1000, 8))
     assert len(far(X)) == 0
     plain = X.astype(np.float32)
-    assert prepare(TrainingRows(plain, Shard.of(plain)), 2, 10, 1000, rng).apart.shape == (0, 8)
+    assert codebooks.prepare(codebooks.TrainingRows(plain, Shard.of(plain)), 2, 10, 1000, rng).apart.shape == (0, 8)
     X[[3, 700]] *= 1e4 * FAR
     np.testing.assert_array_equal(far(X), [3, 700])
     two_sizes = rng.normal(size=(1000, 8)) * np.where(np.arange(1000) % 2, 1e6, 1)[:, None]
@@ -197,11 +194,14 @@ def test_overrelaxed_turns_end_lower_after_as_many_rounds(rng):
         X = (rng.normal(size=(40, 24))[rng.integers(40, size=2400)] + rng.normal(size=(2400, 24))) @ basis.T
         learned, others = np.float32(X[:1200]), np.float32(X[1200:])
         R = haar_rotation(24, seed).astype(np.float32)
-        start, rows = State(R, kmeans(learned @ R, 6, 16, 4, seed)), TrainingRows(learned, Shard.of(learned))
+        start, rows = (
+            codebooks.State(R, codebooks.kmeans(learned @ R, 6, 16, 4, seed)),
+            codebooks.TrainingRows(learned, Shard.of(learned)),
+        )
         errors = []
         for beyond in (0.0, 3.0):
-            found = refine(rows, start, exact_update, 20, beyond=beyond)
+            found = codebooks.refine(rows, start, codebooks.exact_update, 20, beyond=beyond)
             assert orthogonality_error(found.rotation) < 1e-4
             Z = others @ found.rotation
-            errors.append(squared_error(Z, assign(Z, found.codebooks), found.codebooks))
+            errors.append(codebooks.squared_error(Z, codebooks.assign(Z, found.codebooks), found.codebooks))
         assert errors[1] < 0.97 * errors[0], errors

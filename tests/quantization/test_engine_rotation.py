@@ -162,12 +162,6 @@ def test_ranges_are_those_of_the_rows_that_are_coded(rng):
     assert held.recall(np.eye(4, dtype=np.float32), 0).mean() > 0.5
 
 
-def test_two_rows_are_enough(rng):
-    for codec in ("sign", "rabitq", "int4", "int4-row"):
-        rotation = nk.Rotation(codec, random_state=0).fit(rng.normal(size=(2, 8)) * np.arange(1, 9)).rotation_
-        np.testing.assert_allclose(rotation @ rotation.T, np.eye(8), atol=1e-5, err_msg=codec)
-
-
 def test_too_few_rows_for_product_codes_are_one_clear_error(rng):
     with pytest.raises(ValueError, match=r"vectors are left, too few for this codec; give 512 or more$"):
         nk.Rotation("pq2").fit(rng.normal(size=(40, 8)) * np.arange(1, 9))

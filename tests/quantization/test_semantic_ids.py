@@ -78,13 +78,6 @@ def test_the_nearest_ids_are_those_of_an_exhaustive_search(rows: np.ndarray) -> 
     np.testing.assert_allclose(found, errors.min(1), rtol=1e-4)
 
 
-def test_near_rows_share_first_codes(made: nk.SemanticIds, rows: np.ndarray) -> None:
-    squared = ((rows[:, None] - rows[None]) ** 2).sum(2)
-    same = made.ids_[:, None, 0] == made.ids_[None, :, 0]
-    apart = ~np.eye(len(rows), dtype=bool)
-    assert squared[same & apart].mean() < 0.8 * squared[apart].mean()
-
-
 def test_new_rows_get_free_ids_and_old_ones_stay(rows: np.ndarray) -> None:
     made = nk.SemanticIds(2, 32, random_state=0).fit(rows[:500])
     old = made.ids_.copy()

@@ -1,12 +1,9 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from nearkin import ProductQuantizer
-from nearkin.quantization.codebooks import State, TrainingRows, assign, decode
-from nearkin.quantization.training import STARTS, Plan, Space, pca_start, start_rotation
-from nearkin.statistics import Shard
+from nearkin.quantization.codebooks import State, assign, decode
+from nearkin.quantization.training import STARTS, Space, pca_start
 from tests.covering import each
 
 
@@ -88,36 +85,6 @@ def test_widened_codes_stand_for_the_same_rows(rng):
     wide = space.widened(step)
     np.testing.assert_array_equal(assign(X @ wide.rotation, wide.codebooks), codes)
     np.testing.assert_allclose(decode(codes, wide.codebooks) @ wide.rotation.T, narrow, atol=1e-5)
-
-
-def blocks_of_few_factors(rng, n: int) -> np.ndarray:
-    """160 columns in blocks of 20, each of 3 skewed factors of its own, and a little noise."""
-    parts = [rng.gamma(0.5, size=(n, 3)) @ rng.normal(size=(3, 20)) for _ in range(8)]
-    X = np.hstack(parts) + 0.05 * rng.normal(size=(n, 160))
-    return (X - X.mean(axis=0)).astype(np.float32)
-
-
-def test_the_identity_in_a_space_keeps_the_blocks_apart(rng):
-    X = blocks_of_few_factors(rng, 3000)
-    rows, space = TrainingRows(X, Shard.of(X)), Space.of(X, 8, 16)
-    assert space.axes is not None
-    plan = Plan(8, 16, "procrustes", "identity", 0, "exact", None, 30, 0.0)
-    start = start_rotation(plan, rows, rng, space)["identity"]
-    assert start.widens
-    few = replace(plan, max_iter=10)  # too few rounds to make up for it
-    assert start_rotation(few, rows, rng, space)["identity"].space == Space(160)
-    step = State(start.rotation, np.zeros((8, 16, space.width // 8), np.float32))
-    whole = start.space.widened(start.space.wider.grown(step)).rotation
-    np.testing.assert_allclose(whole.T @ whole, np.eye(160), atol=1e-4)
-    own = [slice(20 * m, 20 * m + 20) for m in range(8)]
-    inside = np.array([np.square(X[:, b] @ whole[b, b]).sum() / np.square(X[:, b]).sum() for b in own])
-    assert inside.min() > 0.9, f"shares of the blocks' lengths that stay in their subspaces {inside}"
-    grown = start.space.wider.grown(step)
-    wide = start.space.wider.rows(X) @ grown.rotation
-    narrow = start.space.rows(X) @ start.rotation
-    np.testing.assert_allclose(
-        wide.reshape(len(X), 8, -1)[:, :, : space.width // 8].reshape(len(X), -1), narrow, atol=1e-4
-    )
 
 
 def test_short_or_isotropic_rows_have_no_space(rng):

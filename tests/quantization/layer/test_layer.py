@@ -148,16 +148,6 @@ def test_a_rotation_with_a_number_turns_in_every_so_many_steps() -> None:
         IndexingLayer(D, M, K, rotation=("frozen", 2))
 
 
-def test_few_rows_wait_and_say_so() -> None:
-    layer = IndexingLayer(D, M, K, buffer_size=2)
-    layer(rows(5))
-    assert layer.phase == "collect"  # two rows were asked for, eight centroids need eight
-    with pytest.warns(UserWarning, match="vectors: 5, fewer than the 8 centroids"):
-        assert not layer.start()
-    layer(rows(3, 1))
-    assert layer.phase == "train"
-
-
 def test_eval_before_training_passes_rows_and_codes_say_what_to_do() -> None:
     layer = IndexingLayer(D, M, K).eval()
     x = rows(4)
