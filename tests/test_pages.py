@@ -92,13 +92,15 @@ def test_no_table_stands_in_the_notes() -> None:
     assert not [name for name, text in notes.items() if "<!-- bench:" in text]
 
 
-def test_guides_are_short() -> None:
+def test_guides_notes_and_results_are_short() -> None:
     docs = ROOT / "docs"
     apart = {docs / "benchmarks.md", docs / "papers.md", docs / "papers_figures.md"}
     guides = {*docs.glob("*.md"), *docs.glob("tutorials/*.md")} - apart
     words = {page.relative_to(docs).as_posix(): len(page.read_text(encoding="utf-8").split()) for page in guides}
     assert max(words.values()) <= 1_500, max(words, key=lambda name: words[name])
     assert sum(words.values()) < 16_000, words
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in docs.glob("notes/*.md")) <= 8_000
+    assert sum(file.stat().st_size for file in RESULTS.glob("*.json")) <= 1_200_000
 
 
 def test_results_are_kept_to_six_figures(tmp_path: Path) -> None:
