@@ -91,7 +91,7 @@ def test_names_are_matched(points):
     straight = comparisons_from_names(names[::-1][answers.indices[:50]])
     assert model.score(shuffled) == model.score(straight)
     assert model.objects_.tolist() == sorted(names.tolist())
-    with pytest.raises(ValueError, match="1 object not in the embedding, the first is 'Rome'"):
+    with pytest.raises(ValueError, match="1 id that the embedding lacks, the first is 'Rome'"):
         model.score(comparisons_from_names([["Rome", "city 1", "city 2"]]))
 
 

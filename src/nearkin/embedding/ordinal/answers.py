@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 from scipy.stats import binom
 
 from nearkin._fields import counted
+from nearkin._pairs import number_ids
 from nearkin._types import ArrayLike, Record
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import count_contradictions, held_out_parts, number_judgements
@@ -234,16 +235,8 @@ def match(comparisons: Answers, objects: np.ndarray, y: object = None) -> Compar
     if comparisons.objects is objects or np.array_equal(comparisons.objects, objects):
         return comparisons
     used = np.unique(comparisons.indices)
-    place = {name: index for index, name in enumerate(objects.tolist())}
-    names = comparisons.objects[used].tolist()
-    unknown = [name for name in names if name not in place]
-    if unknown:
-        raise ValueError(
-            f"comparisons has {counted(len(unknown), 'object')} not in the embedding, the first is {unknown[0]!r}; "
-            "train on such comparisons with partial_fit"
-        )
     table = np.zeros(comparisons.n_objects, np.uint32)
-    table[used] = [place[name] for name in names]
+    table[used] = number_ids(comparisons.objects[used], objects, "comparisons", "the embedding")[0]
     return replace(comparisons, indices=table[comparisons.indices], objects=objects)
 
 
@@ -253,11 +246,9 @@ def join(first: Comparisons, second: Comparisons) -> Comparisons:
     if len({found.dtype.kind in "iuf" for found in (objects, second.objects)}) > 1:
         raise TypeError(f"objects are {objects.dtype} and in the new comparisons {second.objects.dtype}; use one type")
     if not np.array_equal(objects, second.objects):
-        names = dict.fromkeys([*objects.tolist(), *second.objects.tolist()])
-        fresh = list(names)[len(objects) :]
-        objects = np.concatenate([objects, np.asarray(fresh)]) if fresh else objects
-        place = dict(zip(names, range(len(names)), strict=True))
-        moved = np.array([place[name] for name in second.objects.tolist()], np.uint32)[second.indices]
+        fresh = second.objects[~np.isin(second.objects, objects)]
+        objects = np.concatenate([objects, fresh]) if len(fresh) else objects
+        moved = number_ids(second.objects, objects, "comparisons")[0].astype(np.uint32)[moved]
     second = replace(second, indices=moved, objects=objects)
     first = replace(first, objects=objects)
     mixed = first.n_columns != second.n_columns
@@ -323,16 +314,9 @@ def describe(comparisons: Comparisons, few: int) -> Record:
     }
     unplaced, uncertain, contradictions = len(report["unplaced"]), len(report["few"]), report["n_contradictions"]
     limits = [
-        (
-            n_groups > 1,
-            f"{n_groups} groups of objects are not connected by any comparison: their relative place is arbitrary",
-        ),
+        (n_groups > 1, f"{n_groups} groups of objects: no comparison connects them, their relative place is arbitrary"),
         (unplaced, f"{counted(unplaced, 'object has', 'objects have')} no comparison: put at the origin"),
-        (
-            uncertain,
-            f"{counted(uncertain, 'object has', 'objects have')} fewer than {few:,} comparisons: the place is hardly "
-            "determined",
-        ),
+        (uncertain, f"{counted(uncertain, 'object has', 'objects have')} fewer than {few:,} comparisons: uncertain"),
         (contradictions, f"{counted(contradictions, 'question was', 'questions were')} answered both ways"),
     ]
     report["notes"] = [text for holds, text in limits if holds]

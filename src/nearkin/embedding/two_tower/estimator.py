@@ -34,7 +34,6 @@ from nearkin.embedding.two_tower.fitting import (
     as_object,
     check_pairs,
     check_settings,
-    continue_fit,
     fit_towers,
     join_interactions,
     matched,
@@ -173,11 +172,8 @@ class TwoTower(BaseEstimator):
             check_integer(max_iter, "max_iter", low=1)
         check_pairs(interactions)
         pairs = join_interactions(self.seen_, interactions)
-        settings = check_settings(self, pairs)
-        if settings.auto_loss:
-            settings = settings.with_loss(self.loss_)
-        fitted = continue_fit(settings, pairs, self, max_iter, callback=callback, group=current())
-        return self._keep(fitted._replace(trials=self.trials_))
+        settings, group = check_settings(self, pairs), current()
+        return self._keep(fit_towers(settings, pairs, before=self, max_iter=max_iter, callback=callback, group=group))
 
     def _keep(self, fitted: Fitted) -> "TwoTower":
         pair, solver, interactions = fitted.pair, fitted.solver, fitted.interactions
@@ -356,38 +352,29 @@ class TwoTower(BaseEstimator):
         Parameters that JSON cannot hold (modules, arrays, seeds) are left out of config.json. ValueError if `path`
         exists, without `overwrite`.
         """
-        self._fitted()
-        sides = ("left", "right")
-        given = zip(sides, (self.left_encoder_, self.right_encoder_), strict=True)
-        encoders = {side: module for side, module in given if module is not None}
+        seen, sides = self._fitted().seen_, ("left", "right")
         config = {
             "parameters": _written_parameters(self),
             "fitted": {"solver": self.solver_, "regularization": self.regularization_, "omega": self.omega_},
-            "encoders": {
-                side: "branch" if isinstance(encoder, FeatureBranch) else "own" for side, encoder in encoders.items()
-            },
             "history": self.history_,
             "trials": self.trials_,
         }
         with saving_folder(path, KIND, config, overwrite) as folder:
             arrays = {"left": self.left_embeddings_, "right": self.right_embeddings_}
             write_arrays(folder / "embeddings.safetensors", arrays)
-            seen = self.seen_
             ids = pack_ids("left", self.left_ids_) | pack_ids("right", self.right_ids_)
             pairs = {"indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
             write_arrays(folder / "pairs.safetensors", ids | pairs)
-            costs = zip(sides, self.costs_, strict=True)
-            arrays = {f"{side}_costs": own for side, own in costs if (own != 1).any()}
+            arrays = {f"{side}_costs": costs for side, costs in zip(sides, self.costs_, strict=True)}
             prior = self.loss_.prior if isinstance(self.loss_, AllPairs) else None
             if isinstance(prior, tuple | list):
                 arrays |= {f"prior_{side}": np.asarray(x) for side, x in zip(sides, prior, strict=True)}
-            if arrays:
-                write_arrays(folder / LOSS_ARRAYS, arrays)
-            modules = {f"{side}_encoder": encoder for side, encoder in encoders.items()}
-            modules |= {} if self.index_ is None else {"index": self.index_}
+            write_arrays(folder / LOSS_ARRAYS, arrays)
+            modules = {"left_encoder": self.left_encoder_, "right_encoder": self.right_encoder_, "index": self.index_}
             for name, module in modules.items():
-                state = {key: value.cpu().numpy() for key, value in module.state_dict().items()}
-                write_arrays(folder / f"{name}.safetensors", state)
+                if module is not None:
+                    state = {key: value.cpu().numpy() for key, value in module.state_dict().items()}
+                    write_arrays(folder / f"{name}.safetensors", state)
 
     @classmethod
     def load(
@@ -450,19 +437,16 @@ def _read(
     model.trials_ = config["trials"]
     model.loss_ = loss_of(model.trials_) if model.trials_ else as_object(model.loss, "loss")
     model.exact_embeddings_ = model.left_embeddings_, model.right_embeddings_
-    arrays = read_arrays(folder / LOSS_ARRAYS) if (folder / LOSS_ARRAYS).is_file() else {}
+    arrays = read_arrays(folder / LOSS_ARRAYS)
     if "prior_left" in arrays and isinstance(model.loss, AllPairs):
         model.loss.prior = arrays["prior_left"], arrays["prior_right"]
-    sides = (("left", model.left_ids_), ("right", model.right_ids_))
-    model.costs_ = tuple(arrays.get(f"{side}_costs", np.ones(len(ids))) for side, ids in sides)
+    model.costs_ = arrays["left_costs"], arrays["right_costs"]
     if index is not None:
         if not (folder / "index.safetensors").is_file():
             raise ValueError(f"{folder} was fitted without an index; load it without index=")
         module = index.trainable(len(model.right_ids_)) if isinstance(index, IndexMaker) else deepcopy(index)
         model.index_ = _filled(module, read_arrays(folder / "index.safetensors"))
-    for side, own in (("left", left), ("right", right)):
-        kind = config["encoders"].get(side)
-        setattr(model, f"{side}_encoder_", None if kind is None else _encoder(folder, side, kind, own))
+    model.left_encoder_, model.right_encoder_ = _encoder(folder, "left", left), _encoder(folder, "right", right)
     return model
 
 
@@ -483,21 +467,24 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, PLAIN) or (isinstance(value, tuple | list) and all(map(_is_plain, value)))
 
 
-def _read_parameters(written: Record, given: Record) -> Record:
-    """The parameters that `_written_parameters` wrote, with the modules that the user gives again."""
+def _read_parameters(written: Record, modules: Record) -> Record:
+    """The parameters that `_written_parameters` wrote, and for those that it did not the modules that the user gives."""
     parameters = dict(written)
-    for name, value in parameters.items():
+    for name, value in written.items():
         if isinstance(value, dict):
             own: Record = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
             kind = _KINDS.get(value["class"])  # of your own: a solver is "auto" again, a loss solves no new rows
             parameters[name] = (InBatchSoftmax() if name == "loss" else "auto") if kind is None else kind(**own)
-    missing = {name for name, module in given.items() if module is not None and parameters.get(name) is None}
-    return parameters | {name: given[name] for name in missing}
+    return modules | {name: value for name, value in parameters.items() if value is not None}
 
 
-def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Module:
-    arrays = read_arrays(folder / f"{side}_encoder.safetensors")
-    if kind == "branch":
+def _encoder(folder: Path, side: str, own: nn.Module | None) -> nn.Module | None:
+    """The saved encoder of a side, None if there is none: a branch of features, or a module of your own."""
+    file = folder / f"{side}_encoder.safetensors"
+    if not file.is_file():
+        return None
+    arrays = read_arrays(file)
+    if {"shift", "last.bias"} <= arrays.keys():
         n_layers = sum(name.startswith("layers.") and name.endswith("weight") for name in arrays)
         hidden = tuple(len(arrays[f"layers.{layer}.weight"]) for layer in range(n_layers))
         own = FeatureBranch(len(arrays["shift"]), len(arrays["last.bias"]), hidden, torch.Generator())

@@ -263,12 +263,17 @@ def fit_towers(
     interactions: Interactions,
     validation: Interactions | None = None,
     *,
+    before: Any = None,
+    max_iter: int | None = None,
     callback: Callback | None = None,
     group: Group = ALONE,
 ) -> Fitted:
-    """Hold out pairs and choose if necessary, then train; arguments as in `TwoTower.fit`."""
-    trials = list[Record]()
-    if settings.auto_loss:
+    """Hold out pairs and choose if necessary, then train; arguments as in `TwoTower.fit`. From a `TwoTower` `before`,
+    whose ids come first in `interactions`, train further with its loss and its lambda."""
+    trials = list[Record]() if before is None else before.trials_
+    if settings.auto_loss and before is not None:
+        settings = settings.with_loss(before.loss_)
+    elif settings.auto_loss:
         if settings.only_all_pairs is not None:
             trials = all_pairs_alone(settings.only_all_pairs)
         else:
@@ -283,21 +288,29 @@ def fit_towers(
     pairs, ranking = interactions, None
     if validation is not None:
         ranking = validation_ranking(validation, interactions, rng)
-    elif settings.regularization == "auto" or not solver.tables_only:
+    elif before is None and (settings.regularization == "auto" or not solver.tables_only):
         parts = hold_out(interactions, settings.validation_fraction, rng)
         ranking = validation_ranking(parts.valid, parts.train, rng)
         pairs = interactions if ranking is None else parts.train
     objective = settings.loss.objective(pairs)
     start = initial_tables(pairs, settings.n_components, generator)
-    strength, start = _strength_and_start(settings, objective, start, ranking, rng, callback, group)
-    if solver.tables_only and validation is None:  # the held-out pairs of the choice are fitted too
+    if before is None:
+        strength, start = _strength_and_start(settings, objective, start, ranking, rng, callback, group)
+    else:
+        strength = before.regularization_
+        for table, known in zip(start, before.exact_embeddings_, strict=True):
+            table[: len(known)] = torch.from_numpy(known)
+    if solver.tables_only and pairs is not interactions:  # the held-out pairs of the choice are fitted too
         objective, ranking = settings.loss.objective(interactions), None
 
     pair = make_pair(settings, objective, strength, start, generator, group)
     del start  # its copy is in the towers
+    if before is not None:
+        _continue_encoders(pair, (before.left_encoder_, before.right_encoder_), solver.tables_only)
+        max_iter = _steps_of_update(solver) if max_iter is None else max_iter
     solver.begin(pair, settings.loss)
     evaluate = None if ranking is None else ranking.metric
-    history = train(solver, evaluate=evaluate, callback=callback, group=group)
+    history = train(solver, evaluate=evaluate, callback=callback, group=group, max_iter=max_iter)
     return Fitted(solver, pair, history, settings.loss, trials, interactions)
 
 
@@ -399,24 +412,9 @@ def train(
 # ---- continuing a fit with more pairs -------------------------------------------------------------------------------
 
 
-def continue_fit(
-    settings: Settings,
-    interactions: Interactions,
-    before: Any,
-    max_iter: int | None,
-    *,
-    callback: Callback | None = None,
-    group: Group = ALONE,
-) -> Fitted:
-    """Train from the `TwoTower` before, whose ids come first in `interactions`, with the same lambda."""
-    rng, solver = shared_generator(settings.random_state, group), settings.solver
-    generator = torch.Generator().manual_seed(draw_seed(rng))
-    objective = settings.loss.objective(interactions)
-    start = initial_tables(interactions, settings.n_components, generator)
-    for table, known in zip(start, before.exact_embeddings_, strict=True):
-        table[: len(known)] = torch.from_numpy(known)
-    pair = make_pair(settings, objective, before.regularization_, start, generator, group)
-    for side, encoder in zip(pair.sides, (before.left_encoder_, before.right_encoder_), strict=True):
+def _continue_encoders(pair: TowerPair, encoders: tuple[nn.Module | None, ...], tables_only: bool) -> None:
+    """Load the fitted encoders of both sides, whose id tables hold embeddings."""
+    for side, encoder in zip(pair.sides, encoders, strict=True):
         if side.encoder is None:
             continue
         if encoder is None:
@@ -425,17 +423,16 @@ def continue_fit(
                 "features"
             )
         side.encoder.load_state_dict(encoder.state_dict())
-        if isinstance(side.tower, ResidualTower) and not solver.tables_only:
+        if isinstance(side.tower, ResidualTower) and not tables_only:
             with torch.no_grad():  # id embeddings are embeddings less the output of the branch
                 side.tower.table -= side.encoded()
-    if max_iter is None and solver.tables_only:
-        max_iter = DEFAULTS.update_sweeps if isinstance(solver, ALS) else solver.max_iter
-    elif max_iter is None:
-        # a quarter of the steps of a fit
-        max_iter = max(1, round(0.25 * (solver.max_iter or 1)))
-    solver.begin(pair, settings.loss)
-    history = train(solver, callback=callback, group=group, max_iter=max_iter)
-    return Fitted(solver, pair, history, settings.loss, [], interactions)
+
+
+def _steps_of_update(solver: AbstractSolver) -> int | None:
+    """The steps of a fit that continues, by default: a quarter of a fit's where towers are modules."""
+    if solver.tables_only:
+        return DEFAULTS.update_sweeps if isinstance(solver, ALS) else solver.max_iter
+    return max(1, round(0.25 * (solver.max_iter or 1)))
 
 
 def join_interactions(seen: Interactions, new: Interactions) -> Interactions:
@@ -472,12 +469,8 @@ def _joined_features(known: Features | None, given: Features | None, new: np.nda
         )
     if given is None:
         return known
-    width, usual = (features.shape[1] for features in (given, known))  # pyright: ignore[reportOptionalSubscript]
-    if width != usual:
-        raise ValueError(
-            f"the interactions have {width} features of the {side} side, the model's pairs have {usual}; give the same "
-            "features as in fit"
-        )
+    if given.shape[1:] != known.shape[1:]:  # pyright: ignore[reportOptionalSubscript]
+        raise ValueError(f"the {side} features have shape {given.shape}; in fit it was {known.shape}, give as many")
     if sp.issparse(known) or sp.issparse(given):
         return sp.csr_matrix(sp.vstack([sp.csr_matrix(known), sp.csr_matrix(given)[new]]))
     return np.concatenate([np.asarray(known), np.asarray(given)[new]])
