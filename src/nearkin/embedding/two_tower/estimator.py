@@ -468,7 +468,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _read_parameters(written: Record, modules: Record) -> Record:
-    """The parameters that `_written_parameters` wrote, and for those that it did not the modules that the user gives."""
+    """The parameters that `_written_parameters` wrote; for others the modules that the user gives again."""
     parameters = dict(written)
     for name, value in written.items():
         if isinstance(value, dict):
