@@ -14,7 +14,7 @@ import nearkin as nk
 from nearkin._check import MAX_TEXT
 from nearkin.data import read_table
 from nearkin.data.column import Column
-from nearkin.data.names import NAMES, plain
+from nearkin.data.tables import NAMES, plain
 
 PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
 PAIRS = {"user": ["u1", "u2", "u1"], "item": [7, 9, 9], "rating": [4.5, 3.0, 1.0], "time": [100, 50, 70]}
@@ -101,7 +101,7 @@ def test_roles_are_names_and_never_places_or_cells(tmp_path: Path, subtests: pyt
         "1::7::5::978300760\n1::8::5::978300761\n": "delimiter='::', header=False$",
         "user;item,name\na;b,c\n": "comma and semicolon; type which one",
         "user,item,item\na,b,c\n": "two columns called 'item'",
-        "user,item\n": "a header and no rows",
+        "user,item\n": r"\[0\] rows",
         "user,item\na,b,c\n": "line 2: Expected 2 columns, got 3",
     }
     for text, why in refused.items():
@@ -136,10 +136,10 @@ def test_ids_are_canonical_integers_or_text_as_written(subtests: pytest.Subtests
 def test_what_is_no_id_is_refused_with_its_cell(subtests: pytest.Subtests) -> None:
     many = [str(number) for number in range(100, 140)]
     refused: dict[tuple[object, ...], str] = {
-        (*many, "user"): "integers but for 1 cell: 'user' in row 40",
-        (*many, "n/a"): "1 missing id, the first in row 40",
-        (*many, "\\N"): "1 missing id",
-        (*many, "-1"): "holds -1 in 1 cell, the first in row 40",
+        (*many, "user"): "holds integers but in 1 cell: 'user' in row 40",
+        (*many, "n/a"): "missing ids in 1 cell: 'n/a' in row 40",
+        (*many, "\\N"): "missing ids in 1 cell",
+        (*many, "-1"): "no id, in 1 cell: '-1' in row 40",
         ("a", "b "): "blanks at an end",
         ("a", "[1, 2]"): "lists in text",
         ("a", '{"ImportId": "QID1"}'): "ImportId",
@@ -151,8 +151,8 @@ def test_what_is_no_id_is_refused_with_its_cell(subtests: pytest.Subtests) -> No
         ("Item", *many): r"'Item' in row 0 .*; if they are further lines of the header: .*skiprows=\[1\]",
         ("a", "b\nc"): "line breaks",
         ("a", "x" * (MAX_TEXT + 1)): "has at most 1,000",
-        ("a", None): "1 missing id",
-        (1, -1): "-1 is no id",
+        ("a", None): "missing ids in 1 cell",
+        (1, -1): "-1, which is no id",
     }
     for cells, why in refused.items():
         with subtests.test(str(cells)[-40:]), pytest.raises(ValueError, match=why):
@@ -171,14 +171,14 @@ def test_a_text_file_and_a_frame_have_the_same_ids(tmp_path: Path, rng: np.rando
 
 def test_cells_at_fault_are_named_by_their_line(tmp_path: Path, subtests: pytest.Subtests) -> None:
     refused = {
-        "user,item,rating\na,b,1\na,c,80%\n": "column 'rating' .*'80%' in line 3, no plain number",
+        "user,item,rating\na,b,1\na,c,80%\n": "column 'rating' .*'80%' in line 3; convert units",
         'user,item,rating\na,b,1\na,c,"4,5"\n': "'4,5' in line 3",
-        "user,item,rating\na,b,1\na,c,-2\n": "negative weight, the first is -2 in line 3",
-        "user,item,rating\na,b,1\na,c,inf\n": "infinite in line 3",
-        "user,item,time\na,b,2026-11-27\na,c,28.11.2026\n": "'28.11.2026' in line 3, no number and no ISO date",
-        "user,item,time\na,b,1600000000\na,c,1600000000000\n": r"two units, seconds \('1600000000' in line 2\)",
+        "user,item,rating\na,b,1\na,c,-2\n": "negative weights in 1 cell: '-2' in line 3; .*min_weight=0",
+        "user,item,rating\na,b,1\na,c,inf\n": "infinite in 1 cell: 'inf' in line 3",
+        "user,item,time\na,b,2026-11-27\na,c,28.11.2026\n": "no ISO date .*'28.11.2026' in line 3; .*to_datetime",
+        "user,item,time\na,b,1600000000\na,c,1600000000000\n": "two units.*: '1600000000' in line 2",
         "user,item,rating\nUser,Item,Stars\n{1},b,{2}\na,b,5\n": r"'Stars' in line 2, '.2.' in line 3, .*\[1, 2\]",
-        "user,item,split\na,b,train\na,c,dev\n": "holds 'dev'",
+        "user,item,split\na,b,train\na,c,dev\n": "'dev' in line 3; it must hold 0, 1, 2 or train",
     }
     for text, why in refused.items():
         with subtests.test(text), pytest.raises(ValueError, match=why):
@@ -199,7 +199,7 @@ def test_times_are_seconds_whatever_their_type(tmp_path: Path) -> None:
 
 def test_rows_are_dropped_and_counted_where_it_is_typed(tmp_path: Path) -> None:
     path = write(tmp_path, "user,item,rating\n1,2,3\n,2,3\n1,\\N,3\n4,5,NA\n6,7,0\n")
-    with pytest.raises(ValueError, match="1 missing number, the first in line 5"):
+    with pytest.raises(ValueError, match="missing numbers in 1 cell: 'NA' in line 5"):
         nk.read_interactions(path)
     pairs = nk.read_interactions(path, missing="drop")
     assert (pairs.left_ids.tolist(), pairs.right_ids.tolist()) == ([1], [2])

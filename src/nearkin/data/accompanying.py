@@ -6,16 +6,16 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from nearkin._check import check_finite
+from nearkin._check import check_finite, check_labels
 from nearkin._fields import FileOrFrame, StrPath, counted
-from nearkin._pairs import Coded, Features, as_ids, check_exact, unique_ids
-from nearkin.data.column import Column
-from nearkin.data.files import FRAMES, SHEET, TABLES, TEXT, brief, locate, reading, unknown_ending
-from nearkin.data.formats import open_rows
+from nearkin._pairs import Features, as_ids, check_exact
+from nearkin.data.column import Column, matches
+from nearkin.data.files import TABLES, Locator, brief, locate, reading, unknown_ending
 from nearkin.data.formats.binary import read_array
-from nearkin.data.names import listed
-from nearkin.data.tables import Table, is_frame, read_table
+from nearkin.data.formats.columns import flattened
+from nearkin.data.tables import Table, is_frame, listed, read_table
 from nearkin.data.text import TextWords, text_of
+from nearkin.data.vectors import open_rows
 from nearkin.records import Judgements
 
 _HITS = ("query", "rank", "id")
@@ -31,13 +31,13 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
     `text` is as in `nearkin.data.read_table`.
     """
     where = locate(path)
-    if where.suffix in (*TEXT, *FRAMES, SHEET):
+    if where.suffix in TABLES and where.suffix not in _ARRAYS:
         return _of_table(read_table(path, **text))
     with reading(where):
         if where.suffix in _ARRAYS:
             array = read_array(where)
         else:
-            rows = open_rows(where, text_of(text))
+            rows = open_rows(where, text)
             array = np.concatenate([np.empty((0, rows.shape[1]), rows.dtype), *rows.blocks(65536, 0, rows.shape[0])])
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{where} has shape {array.shape}; neighbours must be (n, k), one row a query")
@@ -47,7 +47,7 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
 def _of_table(table: Table) -> np.ndarray:
     columns = list(table.columns.values())
     if set(_HITS) <= set(table.columns):
-        queries, ranks, ids = (_plain(table.columns[name]) for name in _HITS)
+        queries, ranks, ids = (table.columns[name].plain_ids() for name in _HITS)
         row = np.cumsum(np.r_[False, queries[1:] != queries[:-1]])
         if row[-1] + 1 != len(np.unique(queries)) or ranks.dtype.kind != "i" or ranks.min() < 1:
             raise ValueError(f"{table.name} has the columns of hits, but not query after query, each ranked from 1")
@@ -55,22 +55,15 @@ def _of_table(table: Table) -> np.ndarray:
         lists[row, ranks - 1] = ids
         return lists
     if len(columns) == 1 and columns[0].kind == "list":
-        lists = columns[0].cells.to_pylist()
-        if len(set(map(len, lists))) != 1:
-            raise ValueError(f"{columns[0].title} has lists of several lengths; neighbours are (n, k)")
-        return _whole_or_text(np.array(lists), table.name)
-    if all(column.is_numeric for column in columns):
-        return _whole_or_text(np.stack([column.numbers() for column in columns], axis=1), table.name)
-    return np.stack([np.array(column.cells.to_pylist(), str) for column in columns], axis=1)
+        values, k = flattened(columns[0])
+        return _whole(values).reshape(-1, k)
+    return np.stack(list(map(_whole, columns)), axis=1)
 
 
-def _plain(column: Column) -> np.ndarray:
-    """Ids (n,) of a column as numbers or text."""
-    ids = column.ids()
-    if not isinstance(ids, Coded):
-        return ids
-    numbers, names = unique_ids(ids)
-    return names[numbers]
+def _whole(column: Column) -> np.ndarray:
+    """Cells (n,) as whole numbers, or text."""
+    cells = column.numbers() if column.is_numeric else np.array(column.text())
+    return _whole_or_text(cells, column.title) if column.is_numeric else cells
 
 
 @brief()
@@ -83,27 +76,22 @@ def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgement
     numbers, and a pair that has two grades.
     """
     if not is_frame(source) and str(source).endswith(_TREC):
-        table = _trec(source, text)
+        table = _trec(locate(source), text_of(text).encoding)
         query, _, row, grade = table.columns.values()
     else:
         table = read_table(source, **text)
-        roles = [table.role(role, needed=False) for role in ("left", "right", "grade")]
-        if None in roles:
+        columns = [table.role(role) for role in ("left", "right", "grade")]
+        if None in columns:
             raise ValueError(
                 f"{table.name} has the columns {listed(table.columns)}; call them query-id, corpus-id and score, or "
                 "give TREC's lines (query 0 row grade) the ending .txt or .qrels"
             )
-        query, row, grade = cast(list[Column], roles)
+        query, row, grade = cast(list[Column], columns)
     grades = grade.numbers().astype(np.float64)
-    if not (finite := np.isfinite(grades)).all():
-        at = int(finite.argmin())
-        raise ValueError(
-            f"{grade.title} has the grade {grades[at]} in {grade.place(at)}; grades must be finite numbers"
-        )
+    grade.refuse(~np.isfinite(grades), "has grades that are not finite", "correct them")
     judged: dict[tuple[str, str], float] = {}
-    for name, other, value in zip(
-        *(_plain(c).astype(str).tolist() for c in (query, row)), grades.tolist(), strict=True
-    ):
+    names = (column.plain_ids().astype(str).tolist() for column in (query, row))
+    for name, other, value in zip(*names, grades.tolist(), strict=True):
         if judged.setdefault((name, other), value) != value:
             raise ValueError(f"{table.name} has two grades of {other!r} for {name!r}; leave one of them")
     pairs = np.array(list(judged), dtype=object)
@@ -113,16 +101,15 @@ def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgement
 _TREC = (".txt", ".qrels")
 
 
-def _trec(path: StrPath, text: TextWords) -> Table:
-    where = locate(path)
+def _trec(where: Locator, encoding: str) -> Table:
     with reading(where):
-        lines = where.path.read_text(encoding=text_of(text).encoding).splitlines()
-    rows = [(number, line.split()) for number, line in enumerate(lines, 1) if line.strip()]
-    if odd := [(number, cells) for number, cells in rows if len(cells) != 4]:
-        raise ValueError(f"{where}, line {odd[0][0]}: {counted(len(odd[0][1]), 'cell')}; TREC's qrels have four a line")
-    cells = zip(*(cells for _, cells in rows), strict=True)
+        rows = [line.split() for line in where.path.read_text(encoding=encoding).splitlines()]
+    for number, cells in enumerate(rows, 1):
+        if len(cells) not in (0, 4):
+            raise ValueError(f"{where}, line {number}: {counted(len(cells), 'cell')}; TREC's qrels have four a line")
+    columns = zip(*filter(None, rows), strict=True)
     return Table(
-        str(where), {str(at): Column(str(at), pa.array(column), str(where)) for at, column in enumerate(cells)}
+        str(where), {str(at): Column(str(at), pa.array(cells), str(where)) for at, cells in enumerate(columns)}
     )
 
 
@@ -144,31 +131,24 @@ def read_column(
         with reading(where):
             array = read_array(where)
         if several and array.ndim == 2 and array.shape[1] > 1:
-            return _mask(array, str(where))
-        array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
-        if array.ndim != 1 or not len(array):
+            return check_labels(array, str(where), len(array))
+        if array.size != len(np.atleast_1d(array)) or not array.size:
             raise ValueError(f"{where} has shape {array.shape}; it must be (n,), one value a row")
-        values = _whole_or_text(array, str(where))
+        values = _whole_or_text(array.ravel(), str(where))
     else:
-        lines = where.suffix == ".txt" and where.key is None and text_of(text).delimiter is None
-        words: TextWords = {**text, "header": False, "delimiter": "\x1f"} if lines else text
+        is_lines = where.suffix == ".txt" and where.key is None and text_of(text).delimiter is None
+        words: TextWords = {**text, "header": False, "delimiter": "\x1f"} if is_lines else text
         columns = list(read_table(path, **words).columns.values())
         if several and len(columns) > 1 and where.key is not None:
-            return _mask(np.stack([column.numbers() for column in columns], axis=1), str(where))
+            return check_labels(np.stack([column.numbers() for column in columns], axis=1), str(where), len(columns[0]))
         if len(columns) > 1:
-            names = ", ".join(column.name for column in columns[:6])
+            names = listed(column.name for column in columns)
             raise ValueError(f"{where} has several columns ({names}); name one of them: {where.path}:{columns[0].name}")
-        values = columns[0].labels(long=long)
+        columns[0].complete("values")
+        values = np.array(columns[0].text(), object) if long else columns[0].labels()
     if n is not None and len(values) != n:
         raise ValueError(f"{where} has {counted(len(values), 'value')}, and {n:,} are needed, one for each row")
     return values
-
-
-def _mask(columns: np.ndarray, source: str) -> np.ndarray:
-    """Columns (n, c) of 0 and 1 as bool; ValueError for other values."""
-    if not np.isin(columns, (0, 1)).all():
-        raise ValueError(f"{source} has columns with other values than 0 and 1; name one column of classes")
-    return columns.astype(bool)
 
 
 def _whole_or_text(array: np.ndarray, source: str) -> np.ndarray:
@@ -195,8 +175,7 @@ def read_features(
     Parameters
     ----------
     path: the table, as in `read_table`.
-    id_column: the column of ids, by default that with a usual name (id, item, user, ...), or the index of a pandas
-        DataFrame that has a name.
+    id_column: the column of ids, by default that with a usual name (id, item, user, ...).
     text: header, delimiter, encoding, as in `read_table`.
 
     Returns
@@ -234,28 +213,26 @@ def described_features(
         m, n = table.shape
         return np.arange(m), features, list(map(str, range(n))), f"{n:,} features of {table.name}, a sparse matrix"
     named = _id_column(table, called if id_column is None and called in table.columns else id_column)
-    ids = _plain(named)
-    if len(set(ids.tolist())) < len(ids):
+    ids = named.plain_ids()
+    if len(np.unique(ids)) < len(ids):
         raise ValueError(f"{named.title} repeats ids; features need one row for each")
     blocks, names, words = list[Features](), list[str](), {"numbers": list[str](), "categories": list[str]()}
     for column in table.columns.values():
         if column.name == named.name:
             continue
-        numeric = column.kind in ("integer", "float", "bool") or (column.is_numeric and not _is_code(column))
-        block, labels = _number(column) if numeric else _categories(column)
+        is_number = column.is_numeric and not _is_code(column)
+        block, labels = _number(column) if is_number else _categories(column)
         blocks.append(block)
         names += labels
         gaps = int(column.missing.sum())
-        about = [f"{gaps:,} missing"] * (gaps > 0) + [f"{len(labels):,} different"] * (not numeric)
+        about = [f"{gaps:,} missing"] * (gaps > 0) + [f"{len(labels):,} different"] * (not is_number)
         what = f"{column.name} ({', '.join(about)})" if about else column.name
-        words["numbers" if numeric else "categories"].append(what)
+        words["numbers" if is_number else "categories"].append(what)
     if not names:
         raise ValueError(f"{table.name} has no column but {named.name!r}; it must hold at least one feature")
     kinds = "; ".join(f"{kind} {', '.join(columns)}" for kind, columns in words.items() if columns)
-    dense = all(isinstance(block, np.ndarray) for block in blocks)
-    stacked = (
-        np.hstack(cast("list[np.ndarray]", blocks)) if dense else sp.csr_matrix(sp.hstack(blocks), dtype=np.float32)
-    )
+    is_sparse = any(map(sp.issparse, blocks))
+    stacked = sp.csr_matrix(sp.hstack(blocks), dtype=np.float32) if is_sparse else np.hstack(blocks)
     return ids, stacked, names, f"features of {table.name}, ids in {named.name}: {kinds}"
 
 
@@ -263,68 +240,35 @@ def _id_column(table: Table, typed: str | None) -> Column:
     """The column that is typed, or the only one with a usual name of ids."""
     if typed is not None:
         return table.column(typed, "id_column")
-    roles = [column for role in ("id", "right", "left") if (column := table.role(role, needed=False)) is not None]
-    if len(roles) != 1:
-        which = f"columns {', '.join(column.name for column in roles)}, which may each hold the ids" if roles else "no"
+    columns = [column for role in ("id", "right", "left") if (column := table.role(role)) is not None]
+    if len(columns) != 1:
+        which = listed(column.name for column in columns)
         raise ValueError(
-            f"{table.name} has {which if roles else 'no column with a usual name of ids (id, item, user, ...)'}; type "
-            f"id_column=..., one of {', '.join(list(table.columns)[:8])}, or call it id"
+            f"{table.name} needs one column with a usual name of ids (id, item, user, ...), and has {which}; type "
+            f"id_column=..., one of {listed(table.columns)}"
         )
-    return roles[0]
-
-
-def with_features(
-    columns: dict[str, Column], side: str, listed_ids: np.ndarray, file: str, missing: str
-) -> tuple[dict[str, Column], list[str]]:
-    """The rows whose ids of a side are listed in the file of its features, and a note that counts the others;
-    ValueError for these unless `missing` is "drop"."""
-    column = columns[side]
-    ids = _plain(column)
-    gone = ~np.isin(ids, listed_ids)
-    if not gone.any() or ids.dtype.kind != listed_ids.dtype.kind:  # of two types: an error of `from_pairs`
-        return columns, []
-    lacks = f"{file} lacks {counted(len(np.unique(ids[gone])), 'id')} of {column.title}"
-    if missing == "raise" or gone.all():
-        raise ValueError(
-            f"{lacks}, the first is {ids[gone][0].item()!r} ({gone.sum():,} of {len(gone):,} rows); add a row for "
-            "each, or type missing='drop' to leave their pairs out"
-        )
-    kept = {role: values.take(~gone) for role, values in columns.items()}
-    return kept, [f"{counted(int(gone.sum()), 'row')} left out: {lacks}"]
+    return columns[0]
 
 
 def _number(column: Column) -> tuple[np.ndarray, list[str]]:
-    numbers = column.numbers_or_nan().astype(np.float64)
-    known = np.isfinite(numbers)
-    if len(bad := np.flatnonzero(np.isinf(numbers) | ~known.any())):
-        raise ValueError(
-            f"{column.title} has {counted(len(bad), 'infinite number')}, or no number, the first in "
-            f"{column.place(int(bad[0]))}; fill them, or leave the column out"
-        )
-    numbers = np.where(known, numbers, numbers[known].mean())
+    numbers = column.numbers(gaps=True).astype(np.float64)
+    column.refuse(np.isinf(numbers), "holds infinite numbers", "correct them, or leave the column out")
+    numbers = np.where(np.isnan(numbers), np.nanmean(numbers), numbers)
     numbers = numbers / (np.abs(numbers).max() or 1.0)  # squares of 1e300 are beyond float64
     return ((numbers - numbers.mean()) / (numbers.std() or 1.0))[:, None].astype(np.float32), [column.name]
 
 
 def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:
-    cells = column.cells.to_pylist()
-    if column.kind == "list":
-        sets = [[str(part) for part in cell or []] for cell in cells]
-    elif column.kind == "text":
-        sets = [
-            [] if gone else [part for part in cell.split(_SEPARATOR) if part]
-            for cell, gone in zip(cells, column.missing.tolist(), strict=True)
-        ]
-    else:
+    if column.kind not in ("list", "text"):
         raise ValueError(f"{column.title} has cells of type {column.kind}; features are numbers, text or lists of text")
+    cells = column.cells.to_pylist() if column.kind == "list" else [cell.split(_SEPARATOR) for cell in column.text()]
     from sklearn.preprocessing import MultiLabelBinarizer  # slow to import, and needed by features of text only
 
     encoder = MultiLabelBinarizer(sparse_output=True)
-    block = sp.csr_matrix(encoder.fit_transform(sets), dtype=np.float32)
+    block = sp.csr_matrix(encoder.fit_transform([{str(one) for one in cell or ()} - {""} for cell in cells]))
     return block, [f"{column.name}={part}" for part in encoder.classes_]
 
 
 def _is_code(column: Column) -> bool:
     """Whether a column of digits is a code, such as "007" or a postal code: some cell begins with a needless zero."""
-    cells = column.cells.dictionary_encode().dictionary.to_pylist()
-    return any(cell[:1] == "0" and cell[1:2].isdigit() for cell in cells if cell)
+    return column.kind == "text" and bool(matches(column.cells, "^0[0-9]").any())

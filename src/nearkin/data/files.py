@@ -1,12 +1,11 @@
 """Files and where they lie: endings, patterns and folders of parts, and failures to read in words."""
 
 import glob
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +18,6 @@ SHEET = ".xlsx"
 JSON = (".jsonl", ".ndjson")  # an object a line
 FRAMES = (".parquet", ".feather", ".arrow", *JSON)  # typed columns
 TABLES = (*TEXT, SHEET, *FRAMES, ".npz")
-PACKED = {"ubinary": ("uint8", "big"), "binary": ("int8", "big"), "ubinary-little": ("uint8", "little")}  # of bits
 _WITH_KEYS = (".h5", ".hdf5", ".safetensors", *TABLES)
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")  # of text and of JSON lines
 _INSTEAD = {  # endings that are not read -> what to type
@@ -44,14 +42,10 @@ _INSTEAD = {  # endings that are not read -> what to type
 
 @dataclass(frozen=True)
 class Locator:
-    """A file and what is named inside it: an array of an archive, or columns of a table, parted by commas; or None.
-
-    `packed` is the order of bits in the bytes, a name of `PACKED`; None for numbers.
-    """
+    """A file and what is named inside it: an array of an archive, or columns of a table, parted by commas; or None."""
 
     path: Path
     key: str | None = None
-    packed: str | None = None
 
     def __str__(self) -> str:
         return str(self.path) if self.key is None else f"{self.path}:{self.key}"
@@ -75,15 +69,23 @@ def locate(path: StrPath) -> Locator:
     A name without a key, or one whose part before the colon has no such ending, is a plain path. Raises
     FileNotFoundError if nothing is there, and ValueError for a folder, a FIFO, a device or an empty file.
     """
-    text = os.fspath(path)
+    return _there(*_split(os.fspath(path)))
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    """The name of a file, and what is named inside it."""
     head, colon, key = text.rpartition(":")
-    named = bool(colon) and not os.path.exists(text) and Locator(Path(head)).suffix in _WITH_KEYS
-    if named and not key:
+    if not colon or os.path.exists(text) or Locator(Path(head)).suffix not in _WITH_KEYS:
+        return text, None
+    if not key:
         raise ValueError(f"{text} ends in a colon; give the name of an array or a column after it, or no colon")
-    where = Locator(Path(head), key) if named else Locator(Path(text))
-    if regular_file(where.path).stat().st_size == 0:
-        raise ValueError(f"{where.path} is an empty file (0 bytes); write it again")
-    return where
+    return head, key
+
+
+def _there(name: StrPath, key: str | None) -> Locator:
+    if regular_file(name).stat().st_size == 0:
+        raise ValueError(f"{name} is an empty file (0 bytes); write it again")
+    return Locator(Path(name), key)
 
 
 def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
@@ -101,20 +103,15 @@ def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
         if not names:
             raise ValueError("the list of files is empty; give at least one")
         return [where for name in names for where in locate_all(name)]
-    text = os.fspath(paths)
-    before, _, packed = text.rpartition("@")
-    if packed in PACKED and not os.path.exists(text):
-        return [replace(where, packed=packed) for where in locate_all(before)]
-    if os.path.isdir(text):
-        return list(map(locate, _parts_of(Path(text))))
-    if os.path.exists(text) or not glob.has_magic(text):
-        return [locate(text)]
-    head, colon, key = text.rpartition(":")
-    pattern = head if colon and Locator(Path(head)).suffix in _WITH_KEYS else text
-    names = sorted(glob.glob(pattern, recursive=True), key=by_number)
-    if not names:
-        raise FileNotFoundError(f"{pattern} matches no file; check the pattern (current folder: {Path.cwd()})")
-    return [locate(name if pattern == text else f"{name}:{key}") for name in names]
+    head, key = _split(os.fspath(paths))
+    names = [head]
+    if os.path.isdir(head):
+        names = _parts_of(Path(head))
+    elif glob.has_magic(head) and not os.path.exists(head):
+        names = glob.glob(head, recursive=True)
+        if not names:
+            raise FileNotFoundError(f"{head} matches no file; check the pattern (current folder: {Path.cwd()})")
+    return [_there(name, key) for name in sorted(names, key=by_number)]
 
 
 def by_number(name: object) -> list[tuple[str, int]]:
@@ -125,13 +122,11 @@ def by_number(name: object) -> list[tuple[str, int]]:
 
 def _parts_of(folder: Path) -> list[Path]:
     names = [path for path in folder.iterdir() if path.name[0] not in "._"]
-    endings = sorted({Locator(path).suffix for path in names})
-    if any(map(Path.is_dir, names)):
-        raise ValueError(f"{folder} holds folders; give parts of one table by a pattern: '{folder}/**/*.parquet'")
-    if len(endings) != 1:
-        held = f"files that end in {', '.join(map(repr, endings))}" if endings else "no file"
-        raise ValueError(f"{folder} is a folder of {held}; give parts of one table by a pattern: '{folder}/*.parquet'")
-    return sorted(names, key=by_number)
+    endings = {Locator(path).suffix for path in names}
+    if len(endings) != 1 or any(map(Path.is_dir, names)):
+        held = "holds folders" if any(map(Path.is_dir, names)) else f"is a folder of {len(endings)} kinds of files"
+        raise ValueError(f"{folder} {held}; give parts of one table by a pattern: '{folder}/**/*.parquet'")
+    return names
 
 
 def extra(module: str, name: str) -> ModuleType:
@@ -170,13 +165,9 @@ def reading(where: Locator) -> Iterator[None]:
     with brief():
         try:
             yield
-        except ImportError:
-            raise
         except Exception as error:  # zipfile, zlib, NumPy and pyarrow raise some twenty types for damaged files
-            if is_of_system(error) or (isinstance(error, ValueError) and str(where.path) in str(error)):
+            is_named = isinstance(error, ValueError) and str(where.path) in str(error)
+            if is_named or is_of_system(error) or isinstance(error, ImportError):
                 raise
-            plain = isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError)
-            reason = str(error) if plain else f"{type(error).__name__}: {error}"
-            if isinstance(error, MemoryError):
-                reason = "it asks for more memory than there is"
-            raise ValueError(f"{where} cannot be read: {' '.join(reason.split())[:300]}") from error
+            reason = " ".join((str(error) or type(error).__name__).split())
+            raise ValueError(f"{where} cannot be read: {reason[:300]}") from error

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearkin._check import check_choice, check_instance, check_integer, check_real, numpy_generator
+from nearkin._check import check_instance, check_integer, check_real, numpy_generator
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import Coded
 from nearkin._types import Record, Seed
-from nearkin.data.accompanying import described_features, with_features
+from nearkin.data.accompanying import described_features
 from nearkin.data.column import Column
 from nearkin.data.files import brief
 from nearkin.data.tables import Table, complete, read_table
@@ -76,51 +76,41 @@ def read_interactions(
     >>> pairs.source.first
     'user ann, item 7, rating 5'
     """
-    check_choice(missing, "missing", ("raise", "drop"))
     if min_weight is not None:
         check_real(min_weight, "min_weight")
     table = read_table(path, header=header, delimiter=delimiter, encoding=encoding)
     asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
-    columns, notes = _roles(table, asked), list[str]()
-    if missing == "drop":
-        keep, notes = complete(columns)
-        columns = {role: column.take(keep) for role, column in columns.items()}
-    tables = {"left": left_features, "right": right_features}
-    features = {
-        side: described_features(name, called=columns[side].name) for side, name in tables.items() if name is not None
-    }
-    for side, (ids, *_) in features.items():
-        columns, others = with_features(columns, side, ids, str(tables[side]), missing)
-        notes += others
-    values = {
-        "weights": columns["weight"].numbers() if "weight" in columns else None,
-        "timestamps": columns["timestamp"].times() if "timestamp" in columns else None,
-        "split": _parts(columns["split"]) if "split" in columns else None,
-    }
-    keep = slice(None) if values["weights"] is None else _observed(columns["weight"], values["weights"], min_weight)
-    ids = {side: columns[side].ids() for side in ("left", "right")}
-    ids = {
-        side: Coded(own.codes[keep], own.names) if isinstance(own, Coded) else own[keep] for side, own in ids.items()
-    }
-    catalogues = {f"{side}_ids": np.arange(n) for side, n in zip(tables, table.shape or (), strict=False)}
-    catalogues |= {f"{side}_ids": found[0] for side, found in features.items()}
-    catalogues |= {f"{side}_features": found[1] for side, found in features.items()}
-    kept = {name: None if column is None else column[keep] for name, column in values.items()}
-    more: Record = {**kept, **catalogues}
-    pairs = Interactions.from_pairs(ids["left"], ids["right"], duplicates=duplicates, **more)
-    n_rows = len(columns["left"]) if isinstance(keep, slice) else int(keep.sum())
-    source = _understood(table, columns, n_rows, pairs, notes)
-    return replace(pairs, source=replace(source, questions=tuple(about for *_, about in features.values())))
+    columns, notes = complete(_roles(table, asked), missing)
+    more: Record = {f"{side}_ids": np.arange(n) for side, n in zip(("left", "right"), table.shape or (), strict=False)}
+    questions = []
+    for side, source in (("left", left_features), ("right", right_features)):
+        if source is not None:
+            names, features, _, about = described_features(source, called=columns[side].name)
+            columns, others = _listed(columns, side, names, str(source), missing)
+            more |= {f"{side}_ids": names, f"{side}_features": features}
+            notes += others
+            questions.append(about)
+    keep = slice(None)
+    if "weight" in columns:
+        more["weights"] = columns["weight"].numbers()
+        keep = _observed(columns["weight"], more["weights"], min_weight)
+    more["timestamps"] = columns["timestamp"].times() if "timestamp" in columns else None
+    more["split"] = _parts(columns["split"]) if "split" in columns else None
+    sides = [columns[side].ids() for side in ("left", "right")]
+    sides = [Coded(ids.codes[keep], ids.names) if isinstance(ids, Coded) else ids[keep] for ids in sides]
+    for name in ("weights", "timestamps", "split"):
+        more[name] = None if more.get(name) is None else more[name][keep]
+    pairs = Interactions.from_pairs(*sides, duplicates=duplicates, **more)
+    n_rows = len(columns["left"])
+    source = _understood(table, columns, n_rows if isinstance(keep, slice) else int(keep.sum()), pairs, notes)
+    return replace(pairs, source=replace(source, questions=tuple(questions)))
 
 
 def _roles(table: Table, asked: dict[str, str | None]) -> dict[str, Column]:
     """The columns of the roles: those named, else those with a usual name. ValueError for one column of two roles."""
     typed = [name for name in asked.values() if name is not None]
-    columns = {
-        role: column
-        for role, name in asked.items()
-        if (column := table.role(role, name, needed=False, taken=typed)) is not None
-    }
+    found = {role: table.role(role, name, taken=typed) for role, name in asked.items()}
+    columns = {role: column for role, column in found.items() if column is not None}
     if lacking := [side for side in ("left", "right") if side not in columns]:
         raise table.lacks(*lacking)
     names = [column.name for column in columns.values()]
@@ -129,54 +119,60 @@ def _roles(table: Table, asked: dict[str, str | None]) -> dict[str, Column]:
     return columns
 
 
+def _listed(
+    columns: dict[str, Column], side: str, names: np.ndarray, file: str, missing: str
+) -> tuple[dict[str, Column], list[str]]:
+    """The rows whose ids of a side are among the `names` in the file of its features, and a note that counts the
+    others; ValueError for these unless `missing` is "drop"."""
+    ids = columns[side].plain_ids()
+    gone = ~np.isin(ids, names)
+    if not gone.any() or ids.dtype.kind != names.dtype.kind:  # of two types: an error of `from_pairs`
+        return columns, []
+    lacks = f"{file} lacks {counted(len(np.unique(ids[gone])), 'id')} of {columns[side].title}"
+    if missing == "raise" or gone.all():
+        raise ValueError(
+            f"{lacks}, the first is {ids[gone][0].item()!r} ({gone.sum():,} of {len(gone):,} rows); add a row for "
+            "each, or type missing='drop' to leave their pairs out"
+        )
+    kept = {role: values.take(~gone) for role, values in columns.items()}
+    return kept, [f"{counted(int(gone.sum()), 'row')} left out: {lacks}"]
+
+
 def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.ndarray | slice:
     """Rows whose weight is above 0 and at least `least`."""
-    if least is None and (wrong := numbers < 0).any():
-        row = int(wrong.argmax())
-        raise ValueError(
-            f"{weight.title} has {counted(int(wrong.sum()), 'negative weight')}, the first is {numbers[row]:g} in "
-            f"{weight.place(row)}; a weight counts observations: type min_weight=0 to leave such rows out, or name "
-            "another column"
-        )
-    if (endless := np.isinf(numbers)).any():
-        raise ValueError(f"{weight.title} is infinite in {weight.place(int(endless.argmax()))}; correct the weight")
+    if least is None:
+        way = "a weight counts observations: leave such rows out by min_weight=0, or name another column"
+        weight.refuse(numbers < 0, "has negative weights", way)
+    weight.refuse(np.isinf(numbers), "is infinite", "correct the weight")
     keep = (numbers != 0) & (True if least is None else numbers >= least)
     if not keep.any():
-        limit = "0" if least is None else f"below min_weight={least:g}, or 0,"
-        raise ValueError(f"{weight.title} is {limit} in every row, so no pair is left: name another")
+        raise ValueError(f"{weight.title} is 0 or below min_weight in every row, so no pair is left: name another")
     return slice(None) if keep.all() else keep
 
 
 def _understood(table: Table, columns: dict[str, Column], kept: int, pairs: Interactions, notes: list[str]) -> Reading:
     rows = len(columns["left"])
     words = {role: role if column.name.isdigit() else column.name for role, column in columns.items()}
-    left_out, merged = rows - kept, kept - len(pairs)
-    if left_out:
-        notes = [*notes, f"{counted(left_out, 'row')} of weight 0 or below the smallest, no observed pairs"]
-    if merged:
-        notes = [*notes, counted(merged, "row repeats a pair and is merged", "rows repeat a pair and are merged")]
-    return table.reading(
-        columns,
-        notes,
-        kind="pairs",
-        form=None,
-        rows=rows,
-        distinct={words[side]: count for side, count in zip(("left", "right"), pairs.shape, strict=True)},
-        first=", ".join(f"{words[role]} {column.cells[0].as_py()}" for role, column in columns.items()),
-    )
+    if kept < rows:
+        notes = [*notes, f"{counted(rows - kept, 'row')} of weight 0 or below the smallest, no observed pairs"]
+    if len(pairs) < kept:
+        merged = counted(kept - len(pairs), "row repeats a pair and is merged", "rows repeat a pair and are merged")
+        notes = [*notes, merged]
+    first = ", ".join(f"{words[role]} {column.cells[0].as_py()}" for role, column in columns.items())
+    distinct = {words[side]: count for side, count in zip(("left", "right"), pairs.shape, strict=True)}
+    return table.reading(columns, notes, "pairs", rows, distinct, first)
 
 
-_SPLIT = {"train": 0, "valid": 1, "test": 2}
+_SPLIT = ("train", "valid", "test")
 
 
 def _parts(column: Column) -> np.ndarray:
     """Split as 0, 1, 2: these numbers, or train, valid and test."""
     if column.is_numeric:
         return column.numbers()
-    text = column.cells.to_pylist()
-    if unknown := sorted(set(map(str, text)) - set(_SPLIT)):
-        raise ValueError(f"{column.title} holds {unknown[0]!r}; it must hold 0, 1, 2 or train, valid, test")
-    return np.array([_SPLIT[cell] for cell in text], np.uint8)
+    text = np.array(column.cells.to_pylist(), object)
+    column.refuse(~np.isin(text, _SPLIT), "holds no part", "it must hold 0, 1, 2 or train, valid, test")
+    return np.array([_SPLIT.index(cell) for cell in text], np.uint8)
 
 
 class _Parts(NamedTuple):

@@ -1,38 +1,79 @@
-"""Read a file, several parts of one, a DataFrame or a sparse matrix into columns, and give roles to columns by name."""
+"""Read a file, parts of one, a DataFrame or a sparse matrix into columns, and give roles to columns by name."""
 
 import os
+import re
 import zipfile
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date, time
-from itertools import zip_longest
-from typing import TypedDict, Unpack
+from itertools import accumulate, zip_longest
+from typing import Unpack
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
+from nearkin._check import check_choice
 from nearkin._fields import Extra, FileOrFrame, counted
 from nearkin._pairs import MatrixLike, real_matrix
 from nearkin.data.column import Column, plain_cells
 from nearkin.data.files import SHEET, TABLES, TEXT, Locator, brief, extra, locate_all, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
-from nearkin.data.names import NAMES, listed, plain
-from nearkin.data.text import TextWords, any_number, read_text, text_of, unparted
+from nearkin.data.text import TextWords, has_number, read_text, text_of, unparted
 from nearkin.records import Reading
 
+NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` leaves them; docs/reading.md prints it
+    # pairs
+    "left": ("left", "user", "userid", "query", "queryid", "customer", "customerid", "session", "sessionid"),
+    "right": (
+        *("right", "item", "itemid", "document", "documentid", "doc", "docid", "corpusid", "product", "productid"),
+        *("movie", "movieid", "book", "bookid", "artist", "artistid", "song", "songid", "track", "trackid"),
+    ),
+    "weight": ("weight", "rating", "count", "plays", "votes"),
+    "timestamp": ("timestamp", "time", "date", "datetime"),
+    "split": ("split",),
+    # comparisons
+    "anchor": ("anchor", "reference", "ref", "i"),
+    "near": ("near", "nearer", "closer", "positive", "winner", "j"),
+    "far": ("far", "farther", "negative", "loser", "k"),
+    "i": ("i", "near1"),  # of four columns, d(i, j) < d(l, k)
+    "j": ("j", "near2"),
+    "l": ("l", "far1"),
+    "k": ("k", "far2"),
+    "first": ("first", "left", "a", "option1", "object1", "image1", "stimulus1", "item1"),
+    "second": ("second", "right", "b", "option2", "object2", "image2", "stimulus2", "item2"),
+    "third": ("third", "c", "option3", "object3", "image3", "stimulus3", "item3"),
+    "response": ("response", "answer", "choice", "chosen"),
+    "odd": ("odd", "oddone", "oddoneout"),
+    "one": ("one",),  # beside the odd one
+    "other": ("other",),
+    "similarity": ("similarity", "rating"),
+    "dissimilarity": ("dissimilarity", "distance"),
+    "rater": ("rater", "raterid", "annotator", "worker", "workerid", "participant", "subject", "user"),
+    # rows of vectors and of features
+    "id": ("id", "ids", "key", "word", "token"),
+    # qrels
+    "grade": ("grade", "score", "relevance", "rel"),
+}
 
-class About(TypedDict):
-    """Fields of `Reading` that a table lacks."""
 
-    kind: str
-    form: str | None
-    rows: int
-    distinct: dict[str, int]
-    first: str
+def plain(name: str) -> str:
+    """A name in lower case without blanks, "_", "-", "." and what follows a colon (RecBole's types).
+
+    >>> plain("User_ID"), plain("item_id:token")
+    ('userid', 'itemid')
+    """
+    return re.sub(r"[\s_.-]+", "", name.lower().partition(":")[0])
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as messages show them: at most twelve and 150 letters, each name cut at 40 letters."""
+    shown = [name if len(name) <= 40 else f"{name[:40]}..." for name in names]
+    few = [name for name, end in zip(shown[:12], accumulate(map(len, shown)), strict=False) if end <= 150]
+    return (", ".join(few) or "none") + (f", ... ({len(shown)} in all)" if len(shown) > len(few) else "")
 
 
 @dataclass(frozen=True)
@@ -52,61 +93,55 @@ class Table:
 
     def column(self, name: str, role: str) -> Column:
         """The column called `name`; ValueError that lists what there is."""
+        if not isinstance(name, str):
+            raise TypeError(f"{role} is {name!r}; it must be the name of a column")
         if name not in self.columns:
             raise ValueError(f"{role} is {name!r}, which {self.name} lacks; its columns are {listed(self.columns)}")
         return self.columns[name]
 
-    def role(
-        self, role: str, typed: str | None = None, *, needed: bool = True, taken: Iterable[str] = ()
-    ) -> Column | None:
-        """The column that is typed, or the only one with a usual name of the role that is not `taken`.
+    def role(self, role: str, typed: str | None = None, *, taken: Iterable[str] = ()) -> Column | None:
+        """The column that is typed, or the only one with a usual name of the role that is not `taken`, or None.
 
-        ValueError that names what to type for several, and for none where it is `needed`.
+        ValueError that names what to type for several.
         """
         if typed is not None:
-            if not isinstance(typed, str):
-                raise TypeError(f"{role} is {typed!r}; it must be the name of a column, or None")
             return self.column(typed, role)
         usual = [name for name in self.columns if name not in taken and plain(name) in NAMES[role]]
         if len(usual) > 1:
             raise ValueError(
                 f"{self.name} has columns {listed(usual)}, which may each be {role}; type {role}={usual[0]!r}"
             )
-        if usual:
-            return self.columns[usual[0]]
-        if not needed:
-            return None
-        raise self.lacks(role)
+        return self.columns[usual[0]] if usual else None
+
+    def needed(self, *roles: str) -> list[Column]:
+        """The columns with a usual name of these roles; ValueError that names what to type if one is lacking."""
+        found = {role: self.role(role) for role in roles}
+        if lacking := [role for role, column in found.items() if column is None]:
+            raise self.lacks(*lacking)
+        return [column for column in found.values() if column is not None]
 
     def lacks(self, *roles: str) -> ValueError:
-        """The error for a table without a column of one or two roles, with what to type."""
+        """The error for a table without a column of these roles, with what to type."""
         if len(self.columns) == 1 and self.delimiter is None and self.header is not None:
             ((name, column),) = self.columns.items()
             return unparted(self.name, name if self.header else str(column.cells[0]))
         usual = " and of ".join(f"{role} ({', '.join(NAMES[role][:6])}, ...)" for role in roles)
         typed = " and ".join(f"{role}=..." for role in roles)
         text = f"{self.name} has no column with a usual name of {usual}; type {typed}, of {listed(self.columns)}"
-        if self.header and any_number(self.columns):
-            text += "; if the first line is data, header=False"
-        return ValueError(text + "; comparisons, surveys: see docs/reading.md" * ("left" in roles and "right" in roles))
+        text += "; if the first line is data, header=False" * (self.header is True and has_number(self.columns))
+        return ValueError(text + "; comparisons, surveys: see docs/reading.md" * (len(roles) == 2))
 
-    def rows(self, keep: np.ndarray) -> "Table":
-        """The rows (mask) of a table."""
-        return replace(self, columns={name: column.take(keep) for name, column in self.columns.items()})
-
-    def reading(self, columns: dict[str, Column], notes: Iterable[str], **more: Unpack[About]) -> Reading:
+    def reading(
+        self, columns: dict[str, Column], notes: list[str], kind: str, rows: int, distinct: dict[str, int], first: str,
+        form: str | None = None,
+    ) -> Reading:  # fmt: skip
         """How the table was read: columns by role; all others are left aside."""
         roles = {role: column.name for role, column in columns.items()}
-        aside = [name for name in self.columns if name not in roles.values()]
-        return Reading(
-            source=self.name,
-            columns=(*self.columns, *self.matrices),
-            header=self.header,
-            delimiter=self.delimiter,
-            roles=roles,
-            notes=(*([f"left aside: {listed(aside)}"] if aside else []), *notes),
-            **more,
-        )
+        if aside := [name for name in self.columns if name not in roles.values()]:
+            notes = [f"left aside: {listed(aside)}", *notes]
+        names = (*self.columns, *self.matrices)
+        about = (form, rows, distinct, first, tuple(notes))
+        return Reading(self.name, kind, names, self.header, self.delimiter, roles, *about)
 
 
 @brief()
@@ -148,33 +183,35 @@ def read_table(source: FileOrFrame, **text: Unpack[TextWords]) -> Table:
         return _of_entries(source, f"the {type(source).__name__}")  # pyright: ignore[reportArgumentType]
     if not isinstance(source, str | os.PathLike | list | tuple):
         raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
-    parts = [_read_file(where, text) for where in locate_all(source)]
+    parts = [read_located(where, text) for where in locate_all(source)]
     return parts[0] if len(parts) == 1 else _joined(str(source), parts)
 
 
 def _joined(name: str, parts: list[Table]) -> Table:
     """Parts of one table, in order; ValueError for other columns, and for a format that is no table of columns."""
+    names = list(parts[0].columns)
     for part in parts:
-        if list(part.columns) != list(parts[0].columns) or part.matrices or part.shape:
+        if list(part.columns) != names or part.matrices or part.shape:
             raise ValueError(
-                f"{part.name} has the columns {listed(part.columns)}, {parts[0].name} has "
-                f"{listed(parts[0].columns)}; parts of one table have the same"
+                f"{part.name} has the columns {listed(part.columns)}, {parts[0].name} has {listed(names)}; parts of "
+                "one table have the same"
             )
     try:
-        columns = {
-            at: Column(at, pa.concat_arrays([part.columns[at].cells for part in parts]), name)
-            for at in parts[0].columns
-        }
+        columns = {at: Column(at, pa.concat_arrays([part.columns[at].cells for part in parts]), name) for at in names}
     except pa.ArrowInvalid as error:
         raise ValueError(f"{name}: parts differ in the types of their columns ({error}); write them alike") from error
     return replace(parts[0], name=f"{name} ({counted(len(parts), 'part')})", columns=columns)
 
 
-def _read_file(where: Locator, words: TextWords) -> Table:
+def read_located(where: Locator, words: TextWords) -> Table:
+    """The table of one file, with the columns that its name names."""
     if where.suffix not in TABLES:
         raise unknown_ending(where, TABLES)
     with reading(where):
         table = _read(where, words)
+    lengths = {len(column) for column in table.columns.values()}
+    if not table.matrices and (len(lengths) > 1 or (lengths == {0} and table.header is not None)):
+        raise ValueError(f"{where.path} has columns of {sorted(lengths)} rows; all need the same number, at least one")
     if where.columns is None:
         return table
     kept = {name: table.column(name, "the column") for name in where.columns if name not in table.matrices}
@@ -185,12 +222,12 @@ def _read(where: Locator, words: TextWords) -> Table:
     name = str(where.path)
     if where.suffix in TEXT:
         text = read_text(where, text_of(words))
-        columns = text.table()
-        line = text.line if text.data.count(b"\n") <= columns.num_rows + text.header else None
-        named = {at: Column(at, plain_cells(columns.column(at)), name, line) for at in columns.column_names}
-        return _with_rows(Table(name, named, text.header, text.delimiter))
+        names = text.cells.column_names
+        columns = {at: Column(at, plain_cells(text.cells.column(at)), name, text.line) for at in names}
+        return Table(name, columns, text.header, text.delimiter)
     if where.suffix == SHEET:
-        return _with_rows(Table(name, {at: replace(c, source=name) for at, c in _sheet(where, words).items()}, True))
+        header = text_of(words).header
+        return Table(name, {at: Column(at, cells, name) for at, cells in _sheet(where, header).items()}, header)
     if where.suffix != ".npz":
         return Table(name, frame_columns(read_frame(where), name))
     if is_sparse(names := archive_keys(where)):
@@ -200,16 +237,10 @@ def _read(where: Locator, words: TextWords) -> Table:
     return Table(name, flat, matrices={at: array for at, array in arrays.items() if array.ndim != 1})
 
 
-def _with_rows(table: Table) -> Table:
-    if not len(next(iter(table.columns.values()))):
-        raise ValueError(f"{table.name} has a header and no rows; at least one row is needed")
-    return table
-
-
 _SHEET_MB, _SHEET_RATIO = 10, 100  # what a part of a workbook may be unpacked to in any case, and how many times larger
 
 
-def _sheet(where: Locator, words: TextWords) -> dict[str, Column]:
+def _sheet(where: Locator, header: bool) -> dict[str, pa.Array]:
     """The columns of a workbook's first sheet as text, dates as ISO dates."""
     with zipfile.ZipFile(where.path) as archive:
         for part in archive.infolist():
@@ -218,15 +249,10 @@ def _sheet(where: Locator, words: TextWords) -> dict[str, Column]:
     with closing(extra("openpyxl", "excel").load_workbook(where.path, read_only=True, data_only=True)) as book:
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # a size that it announces is filled with empty cells
-        rows = [
-            list(map(_written, row)) for row in sheet.iter_rows(values_only=True) if any(c is not None for c in row)
-        ]
-    header = text_of(words).header
-    cells = [column for column in zip_longest(*rows, fillvalue="") if any(column)]
-    names = [column[0] if header else str(place) for place, column in enumerate(cells)]
-    return {
-        name: Column(name, pa.array(column[header:], pa.string())) for name, column in zip(names, cells, strict=True)
-    }
+        rows = [list(map(_written, row)) for row in sheet.iter_rows(values_only=True)]
+    columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
+    names = [column[0] if header else str(place) for place, column in enumerate(columns)]
+    return {name: pa.array(column[header:], pa.string()) for name, column in zip(names, columns, strict=True)}
 
 
 def _written(cell: object) -> str:
@@ -253,38 +279,31 @@ def is_frame(source: Extra) -> bool:
 def frame_columns(frame: Extra, source: str) -> dict[str, Column]:
     """The columns of a DataFrame or an Arrow table; ValueError for none, and for values of several types."""
     table = nw.from_native(frame)
-    read = table.collect() if isinstance(table, nw.LazyFrame) else table  # queries of DuckDB and Polars
-    columns = {
-        str(series.name): Column(str(series.name), _cells(series, source), source) for series in read.iter_columns()
-    }
+    table = table.collect() if isinstance(table, nw.LazyFrame) else table  # queries of DuckDB and Polars
+    columns = {}
+    for series in table.iter_columns():
+        name = str(series.name)
+        try:
+            columns[name] = Column(name, plain_cells(series.to_arrow()), source)
+        except (pa.ArrowException, OverflowError, TypeError) as error:
+            raise ValueError(
+                f"column {name!r} of {source} holds values of several types ({error}); type "
+                f"frame[{name!r}] = frame[{name!r}].astype(str)"
+            ) from error
     if not columns:
         raise ValueError(f"{source} has no columns; it must hold a table")
     return columns
 
 
-def _cells(series: Extra, source: str) -> pa.Array:
-    try:
-        return plain_cells(series.to_arrow())
-    except (pa.ArrowException, OverflowError, TypeError):
-        values = series.to_list()
-        try:
-            return plain_cells(pa.array(values, from_pandas=True))
-        except (pa.ArrowException, OverflowError, TypeError) as error:
-            raise ValueError(
-                f"column {series.name!r} of {source} holds values of several types ({error}); type "
-                f"frame[{series.name!r}] = frame[{series.name!r}].astype(str)"
-            ) from error
-
-
-def complete(columns: dict[str, Column]) -> tuple[np.ndarray, list[str]]:
-    """Mask (n,) of the rows in which no cell of the columns, by role, is missing, and a note that counts the others.
-
-    ValueError where none is complete.
-    """
+def complete(columns: dict[str, Column], missing: str) -> tuple[dict[str, Column], list[str]]:
+    """The rows in which no cell of the columns, by role, is missing if that is "drop", and a note that counts the
+    others; ValueError where none is complete."""
+    check_choice(missing, "missing", ("raise", "drop"))
+    if missing == "raise":
+        return columns, []
     gone = np.any([column.missing for column in columns.values()], axis=0)
-    if not gone.any():
-        return ~gone, []
     gaps = ", ".join(f"{c.missing.sum():,} without {c.name}" for c in columns.values() if c.missing.any())
     if gone.all():
         raise ValueError(f"no row of {next(iter(columns.values())).source} is complete ({gaps}); name other columns")
-    return ~gone, [f"{counted(int(gone.sum()), 'row')} with a missing cell left out ({gaps})"]
+    note = f"{counted(int(gone.sum()), 'row')} with a missing cell left out ({gaps})"
+    return {role: column.take(~gone) for role, column in columns.items()}, [note] * bool(gaps)

@@ -1,8 +1,9 @@
 """Vectors from files: whole with `read_vectors`, or in chunks with `open_vectors` where they exceed memory."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Unpack
 
 import numpy as np
@@ -12,12 +13,12 @@ from nearkin._fields import Extra, StrPath, counted
 from nearkin._storage import digest
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
-from nearkin.data.files import brief, locate_all
-from nearkin.data.formats import FileRows, open_rows
-from nearkin.data.formats.columns import arrow_rows
-from nearkin.data.formats.file_rows import BFLOAT16, joined_rows
-from nearkin.data.tables import frame_columns, is_frame
-from nearkin.data.text import TextWords, text_of
+from nearkin.data.files import TABLES, Locator, brief, locate_all, reading, unknown_ending
+from nearkin.data.formats.binary import open_counted, open_hdf5, open_numpy, open_safetensors, open_vecs
+from nearkin.data.formats.columns import open_parquet, table_rows
+from nearkin.data.formats.file_rows import BFLOAT16, FileRows, joined_rows
+from nearkin.data.tables import Table, frame_columns, is_frame, read_located
+from nearkin.data.text import TextWords
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 
@@ -76,7 +77,7 @@ class VectorFile:
     def sample(self, n: int, random_state: Seed = None) -> np.ndarray:
         """Return `n` different rows drawn at random, in the file's order, (min(n, len), d) float32.
 
-        Mapped formats fetch only those rows; the others take one pass over the file.
+        Mapped formats fetch only those rows; of Parquet each file is read once.
         """
         n = check_integer(n, "n", low=1)
         return self.take(self.draw(n, random_state))
@@ -124,7 +125,6 @@ class VectorFile:
         if self._rows.ids is None:
             return None
         names = self._rows.ids()[self.first : self.first + len(self)]
-        names = names.astype(np.str_) if names.dtype.kind == "O" else names
         if len(twice := repeated(names)):
             raise ValueError(
                 f"{self.name} has {counted(len(twice), 'id')} used for several rows, the first is {twice[0].item()!r}; "
@@ -138,11 +138,10 @@ class VectorFile:
 
     def describe(self) -> str:
         """Files, shape, type, and a digest of names, sizes and some rows: equal where two processes see the same."""
-        last = self._rows.shape[0] - 1
-        few = np.unique(np.linspace(0, min(last, 15) if self._rows.streamed else last, 16).astype(np.int64))
-        found = digest(*map(os.path.basename, self.files), self._rows.take(few))
+        few = np.unique(np.linspace(0, self._rows.shape[0] - 1, 16).astype(np.int64))
+        made = digest(*map(os.path.basename, self.files), self._rows.take(few))
         count = f"{len(self.files)} files, " if len(self.files) > 1 else ""
-        return f"{self.name}: {count}{self.shape[0]} x {self.shape[1]} {self.dtype}, digest {found}"
+        return f"{self.name}: {count}{self.shape[0]} x {self.shape[1]} {self.dtype}, digest {made}"
 
 
 def _to_float32(block: np.ndarray) -> np.ndarray:
@@ -159,16 +158,15 @@ def open_vectors(
     """Open a file of vectors, or several as if they were one, without reading them; or a DataFrame.
 
     Formats: .npy, .safetensors, .h5 (extra `hdf5`), .fvecs, .bvecs, .ivecs, .fbin, .ibin, .u8bin, .i8bin (all
-    memory-mapped), .npz, .parquet, and, read whole, .csv, .tsv, .txt, .vec (word2vec's text), .feather, .arrow, .jsonl.
+    memory-mapped), .parquet (a file at a time), and, read whole, .npz, .csv, .tsv, .txt, .vec (word2vec's text), .xlsx,
+    .feather, .arrow, .jsonl.
     Of a table the vectors are one column of lists, or the numbered columns of one prefix (f0, f1, ...); `ids()` gives
     the column called id, word, user or item, and `about` describes what was read. Pickled objects are never loaded.
 
     Parameters
     ----------
     path: a file, a folder of parts, a list of files, or a pattern ("parts/*.npy": its files in the order of the numbers
-        in their names), of equal width and type; of several arrays in a file one is named, `file.npz:key`. Packed bits
-        are read as columns of -1 and 1 by a name that ends in `@ubinary` or `@binary`, sentence-transformers'
-        precisions, or in `@ubinary-little`, FAISS's order.
+        in their names), of equal width and type; of several arrays in a file one is named, `file.npz:key`.
     columns: names of the columns of a table that hold the vectors; also `file.csv:x,y`.
     text: header, delimiter and encoding, as in `read_table`.
 
@@ -191,24 +189,37 @@ def open_vectors(
     """
     typed = [columns] if isinstance(columns, str) else columns
     if is_frame(path):
-        return _checked("the table", arrow_rows(frame_columns(path, "the table"), "the table", typed), ["the table"])
-    key = None if typed is None else ",".join(typed)
-    found = [where if key is None else replace(where, key=key) for where in locate_all(path)]
-    files = [str(where) for where in found]
-    parts = [open_rows(where, text_of(text)) for where in found]
-    for where, part in zip(files, parts, strict=True):
-        if part.dtype.kind not in "fiub" and part.dtype != BFLOAT16:
-            raise ValueError(f"{where} has dtype {part.dtype}; it must hold numbers")
-    rows = parts[0] if len(parts) == 1 else joined_rows(files, parts)
-    name = os.fspath(path) if isinstance(path, str | os.PathLike) else f"{files[0]} and {len(files) - 1} more"
-    name = files[0] if len(files) == 1 else name
-    return _checked(name, rows, files)
-
-
-def _checked(name: str, rows: FileRows, files: list[str]) -> VectorFile:
+        where = Locator(Path("the table"))
+        files, parts = [str(where)], [table_rows(where, Table(str(where), frame_columns(path, str(where))), typed)]
+    else:
+        places = [where if typed is None else replace(where, key=",".join(typed)) for where in locate_all(path)]
+        files, parts = list(map(str, places)), [open_rows(where, text) for where in places]
+    rows, name = joined_rows(files, parts), files[0]
+    if len(files) > 1:
+        name = os.fspath(path) if isinstance(path, str | os.PathLike) else f"{name} and {len(files) - 1} more"
     if not rows.shape[0]:
         raise ValueError(f"{name} has shape {rows.shape}; it needs at least one row")
     return VectorFile(name, rows, files)
+
+
+_ARRAYS: dict[str, Callable[[Locator], FileRows]] = {
+    **dict.fromkeys((".npy", ".npz"), open_numpy),
+    **dict.fromkeys((".fvecs", ".bvecs", ".ivecs"), open_vecs),
+    **dict.fromkeys((".fbin", ".ibin", ".u8bin", ".i8bin"), open_counted),
+    **dict.fromkeys((".h5", ".hdf5"), open_hdf5),
+    ".safetensors": open_safetensors,
+    ".parquet": open_parquet,
+}
+
+
+def open_rows(where: Locator, text: TextWords) -> FileRows:
+    """Open the (n, d) array at `where` by its ending; whatever is wrong with the file is a ValueError, also later."""
+    if where.suffix not in (*_ARRAYS, *TABLES):
+        raise unknown_ending(where, (*_ARRAYS, *TABLES))
+    with reading(where):
+        if where.suffix in _ARRAYS:
+            return _ARRAYS[where.suffix](where)
+        return table_rows(where, read_located(replace(where, key=None), text), where.columns)
 
 
 @brief()

@@ -104,7 +104,7 @@ def test_what_the_names_do_not_tell_is_refused(subtests: pytest.Subtests) -> Non
         (ANSWERS.assign(choice="none"), {}, "'none' in row 0 .*an answer is the name of a shown object"),
         (ANSWERS.assign(choice=3), {"form": "triplet"}, "an answer is the name of a shown object"),
         (THREE, {"form": "odd-one-out"}, "usual name of response"),
-        (THREE, {"form": "triplet", "columns": ["image1", "image2"]}, "needs 3 or 4 of objects"),
+        (THREE, {"form": "triplet", "columns": ["image1", "image2"]}, "do not tell how to read a row as 'triplet'"),
         (THREE, {"form": "best"}, "form is 'best'"),
     ]
     for frame, options, why in refused:
@@ -127,7 +127,7 @@ def test_raters_are_labels_of_any_text() -> None:
 
 def test_missing_answers_are_dropped_and_counted_where_it_is_typed() -> None:
     frame = ANSWERS.assign(choice=ANSWERS.choice.where(ANSWERS.index % 6 != 0, None), rater="ann")
-    with pytest.raises(ValueError, match="10 missing ids, the first in row 0"):
+    with pytest.raises(ValueError, match="missing ids in 10 cells: '' in row 0"):
         nk.read_comparisons(frame)
     answers = nk.read_comparisons(frame, missing="drop")
     assert (len(answers), is_true(answers)) == (50, True)

@@ -11,7 +11,7 @@ from nearkin._pairs import Coded, number_ids
 from nearkin._types import ArrayLike, Record
 from nearkin.records import Answers, Comparisons, as_indices, describe_invalid, invalid_rows
 
-FORMS = ("ordered", "most-central", "odd-one-out")
+FORMS = ("ordered", "odd-one-out")
 MOST_OBJECTS = 10_000_000  # of an array of numbers that has fewer comparisons
 
 
@@ -122,7 +122,6 @@ def orient(indices: np.ndarray, responses: np.ndarray, name: str = "responses") 
 def expand_form(indices: np.ndarray, form: str) -> tuple[np.ndarray, np.ndarray]:
     """Rows of `form` as ordered comparisons, and for each the number of the row it came from.
 
-    "most-central": in (a, b, c), a is between the others: d(b, a) < d(b, c) and d(c, a) < d(c, b).
     "odd-one-out": in (a, b, c), a is the odd one: d(b, c) < d(b, a) and d(c, b) < d(c, a).
     """
     source = np.arange(len(indices))
@@ -130,9 +129,7 @@ def expand_form(indices: np.ndarray, form: str) -> tuple[np.ndarray, np.ndarray]
         return indices, source
     if indices.shape[1] != 3:
         raise ValueError(f"form={form!r} needs rows of three objects; these have {indices.shape[1]}")
-    first, second = ([1, 0, 2], [2, 0, 1]) if form == "most-central" else ([1, 2, 0], [2, 1, 0])
-    rows = np.stack([indices[:, first], indices[:, second]], axis=1).reshape(-1, 3)
-    return np.ascontiguousarray(rows), np.repeat(source, 2)
+    return indices[:, [[1, 2, 0], [2, 1, 0]]].reshape(-1, 3), np.repeat(source, 2)
 
 
 _MOST = 40  # comparisons of one rated pair at most

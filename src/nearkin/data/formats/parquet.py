@@ -39,32 +39,24 @@ def open_file(path: Path) -> parquet.ParquetFile:
     verified by their writer.
     """
     size = path.stat().st_size
+    limits = {"thrift_string_size_limit": size, "thrift_container_size_limit": size}
     try:
-        file = parquet.ParquetFile(
-            path, page_checksum_verification=True, thrift_string_size_limit=size, thrift_container_size_limit=size
-        )
-        fault = _fault(file, size)
+        file = parquet.ParquetFile(path, page_checksum_verification=True, **limits)
+        rows = file.metadata.num_rows
+        parts = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+        # pyarrow would end the process at a part of a negative number of rows, or at a look at a damaged column
+        is_sound = min(parts, default=0) >= 0 and sum(parts) == rows <= _MAX_ROWS_A_BYTE * size
+        names = file.schema_arrow.names if is_sound else []
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         if is_of_system(error):
             raise
         raise ValueError(f"{path} is no Parquet file ({error}); write it again") from error
-    if fault is not None:
-        file.close()
-        raise ValueError(f"{path} {fault}")
-    return file
-
-
-def _fault(file: parquet.ParquetFile, size: int) -> str | None:
-    """What makes a file of `size` bytes impossible: pyarrow would end the process at a part of a negative number of
-    rows, or at a look at a damaged column."""
-    metadata = file.metadata
-    parts = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-    if min(parts, default=0) < 0 or sum(parts) != metadata.num_rows or metadata.num_rows > _MAX_ROWS_A_BYTE * size:
-        return f"is damaged: its header announces {counted(metadata.num_rows, 'row')}, its parts {parts[:4]}"
-    names = file.schema_arrow.names
-    if len(set(names)) < len(names):
-        return f"has two columns called {next(name for name in names if names.count(name) > 1)!r}; rename one"
-    return None if names else "has no columns; it must hold a table"
+    if names and len(set(names)) == len(names):
+        return file
+    file.close()
+    if not is_sound:
+        raise ValueError(f"{path} is damaged: its header announces {counted(rows, 'row')}, its parts {parts[:4]}")
+    raise ValueError(f"{path} has the columns {names[:20]}; it needs some, of different names")
 
 
 def read_frame(where: Locator) -> pa.Table:
