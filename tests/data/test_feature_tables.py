@@ -49,7 +49,7 @@ def test_a_sparse_matrix_has_the_numbers_of_its_rows_as_ids(tmp_path: Path, kind
     [
         ("item,price\na,1\na,2\n", "repeats ids"),
         ("item\na\nb\n", "no column but 'item'"),
-        ("item,price\na,inf\nb,2\n", "column 'price' .* 1 infinite number, or no number, the first in line 2"),
+        ("item,price\na,inf\nb,2\n", "column 'price' .* 1 cell: 'inf' in line 2"),
     ],
 )
 def test_bad_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:

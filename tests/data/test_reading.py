@@ -177,7 +177,7 @@ def test_cells_at_fault_are_named_by_their_line(tmp_path: Path, subtests: pytest
         "user,item,rating\na,b,1\na,c,inf\n": "infinite in 1 cell: 'inf' in line 3",
         "user,item,time\na,b,2026-11-27\na,c,28.11.2026\n": "no ISO date .*'28.11.2026' in line 3; .*to_datetime",
         "user,item,time\na,b,1600000000\na,c,1600000000000\n": "two units.*: '1600000000' in line 2",
-        "user,item,rating\nUser,Item,Stars\n{1},b,{2}\na,b,5\n": r"'Stars' in line 2, '.2.' in line 3, .*\[1, 2\]",
+        "user,item,rating\nUser,Item,Stars\n{1},b,{2}\na,b,5\n": r"'Stars' in line 2, '.2.' in line 3; .*\[1, 2\]",
         "user,item,split\na,b,train\na,c,dev\n": "'dev' in line 3; it must hold 0, 1, 2 or train",
     }
     for text, why in refused.items():

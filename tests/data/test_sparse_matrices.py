@@ -56,27 +56,14 @@ def test_types_zeros_and_repeats(matrix: sp.csr_matrix, tmp_path: Path) -> None:
             assert found.weights.all()
 
 
-def test_the_same_arrays_written_by_savez(matrix: sp.csr_matrix, tmp_path: Path) -> None:
-    pairs, columns, square = matrix.tocoo(), matrix.tocsc(), matrix[:20]
-    shape = np.array(matrix.shape)
-    for own in (matrix, columns):
-        np.savez(tmp_path / "m.npz", data=own.data, indices=own.indices, indptr=own.indptr, shape=shape)
-        assert same(nk.read_interactions(tmp_path / "m.npz"), matrix)
-    np.savez(tmp_path / "m.npz", row=pairs.row, col=pairs.col, data=pairs.data, shape=shape)
-    assert same(nk.read_interactions(tmp_path / "m.npz"), matrix)
-    np.savez(tmp_path / "m.npz", data=square.data, indices=square.indices, indptr=square.indptr, shape=square.shape)
-    with pytest.raises(ValueError, match=r"rows or columns; write it with scipy\.sparse\.save_npz"):
-        nk.read_interactions(tmp_path / "m.npz")
-
-
 @each(
     ("wrong", "message"),
     [
         (sp.eye(3) * 1j, "complex128; it must be a matrix"),
         (sp.coo_array(np.array([1.0, 0, 2])), r"shape \(3,\) .* it must be a matrix|mismatching number"),
-        (-sp.eye(3), "3 negative weights"),
-        (sp.eye(3) * np.nan, "3 missing numbers"),
-        (sp.csr_matrix((3, 4)), "0 in every row, so no pair is left"),
+        (-sp.eye(3), "negative weights in 3 cells"),
+        (sp.eye(3) * np.nan, "missing numbers in 3 cells"),
+        (sp.csr_matrix((3, 4)), "no pair is left"),
     ],
 )
 def test_what_is_refused(wrong: Any, message: str, tmp_path: Path) -> None:
@@ -84,22 +71,20 @@ def test_what_is_refused(wrong: Any, message: str, tmp_path: Path) -> None:
     for source in (wrong, tmp_path / "m.npz"):
         with pytest.raises(ValueError, match=message):
             nk.read_interactions(source)
-    if message == "3 missing numbers":
+    if message.startswith("missing"):
         with pytest.raises(ValueError, match="contains NaN"):
             nk.data.read_features(tmp_path / "m.npz")
 
 
-def test_vectors_are_read_if_dense_and_else_the_way_is_named(matrix: sp.csr_matrix, tmp_path: Path) -> None:
-    X = np.random.default_rng(0).random((50, 8)).astype(np.float32)
-    for name in FORMATS:
-        sp.save_npz(tmp_path / "X.npz", getattr(sp, f"{name}_matrix")(X))
-        np.testing.assert_array_equal(nk.read_vectors(tmp_path / "X.npz"), X)
-    assert "of a sparse matrix" in nk.data.open_vectors(tmp_path / "X.npz").about
+def test_other_readers_name_the_way(matrix: sp.csr_matrix, tmp_path: Path) -> None:
     sp.save_npz(tmp_path / "m.npz", matrix)
-    readers = (nk.read_vectors, nk.data.open_vectors, nk.data.read_column, nk.data.read_neighbors)
-    for read in readers:
+    for read in (nk.read_vectors, nk.data.open_vectors, nk.data.read_column, nk.data.read_neighbors):
         with pytest.raises(ValueError, match=r"call read_interactions.*write them dense: np\.save\('X\.npy'"):
             read(tmp_path / "m.npz")
+    parts = matrix.tocoo()
+    np.savez(tmp_path / "m.npz", row=parts.row, col=parts.col, data=parts.data, shape=np.array(matrix.shape))
+    with pytest.raises(ValueError, match=r"m\.npz has columns of \[2, \d+\] rows"):  # no file of save_npz
+        nk.read_interactions(tmp_path / "m.npz")
 
 
 def test_damage_is_named(matrix: sp.csr_matrix, tmp_path: Path) -> None:

@@ -67,9 +67,11 @@ class Column:
 
     def labels(self) -> np.ndarray:
         """int64 (n,) if every cell is a canonical integer, else text; ValueError for a missing cell."""
+        if (whole := _integers(self.cells)) is not None:
+            return whole
         self.complete("values")
-        whole = _integers(self.short())
-        return np.array(self.text()) if whole is None else whole
+        self.short()
+        return np.array(self.text())
 
     def short(self) -> Coded:
         """The cells as text by its distinct values; ValueError for one that is too long for ids and labels: in an array
@@ -87,6 +89,9 @@ class Column:
         ValueError for missing cells, -1, fractions, dates, lists, blanks at an end of a cell, texts of more than 1,000
         characters, and for a column in which all but a few cells are integers.
         """
+        if (whole := _integers(self.cells)) is not None:
+            self.refuse(whole == -1, "holds -1, which is no id,", "leave these rows out")
+            return whole
         self.complete("ids")
         cells = f"frame[{self.name!r}]"
         if self.kind not in ("text", "integer"):
@@ -95,19 +100,15 @@ class Column:
                 f"{self.title} has cells of type {self.kind}; ids are integers or text: type "
                 f"{way.get(self.kind, f'{cells}.astype(str)')}"
             )
-        text = self.short()
-        if self.kind == "text":
-            way = f"type {cells}.str.strip(), of lists {cells}.map(ast.literal_eval).explode()"
-            odd = matches(text.names, _ODD_TEXT)[text.codes]
-            self.refuse(odd, "has ids with blanks at an end, line breaks, or lists in text", way)
-        if (whole := _integers(text)) is not None:
-            self.refuse(whole == -1, "holds -1, which is no id,", "leave these rows out")
-            return whole
-        odd = ~matches(text.names, _CANONICAL)[text.codes]
+        codes, names = self.short()
+        way = f"type {cells}.str.strip(), of lists {cells}.map(ast.literal_eval).explode()"
+        odd = matches(names, _ODD_TEXT)[codes]
+        self.refuse(odd, "has ids with blanks at an end, line breaks, or lists in text", way)
+        odd = ~matches(names, _CANONICAL)[codes]
         if odd.sum() <= _FEW * len(odd):
             way = f"leave these rows out, or write all ids as text: {cells} = 'i' + {cells}.astype(str)"
             self.refuse(odd, "holds integers but", way)
-        return text
+        return Coded(codes, names)
 
     def plain_ids(self) -> np.ndarray:
         """`ids` as an array of integers or of text."""
@@ -139,7 +140,7 @@ class Column:
     def is_numeric(self) -> bool:
         """Whether all cells are numbers, or missing."""
         try:
-            return bool((~self.missing).any()) and self.numbers(gaps=True) is not None
+            return not np.isnan(self.numbers(gaps=True)).all()
         except ValueError:
             return False
 
@@ -148,11 +149,12 @@ class Column:
 
         ValueError for dates in another form, and for numbers of two units, such as seconds and milliseconds.
         """
-        self.complete("times")
-        if self.kind == "time":
-            return _seconds(self.cells)
         cells = f"frame[{self.name!r}]"
+        if self.kind == "time":
+            self.complete("times")
+            return _seconds(self.cells)
         if self.kind == "text" and not self.is_numeric:
+            self.complete("times")
             for form in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
                 with suppress(pa.ArrowInvalid):
                     return _seconds(self.cells.cast(form))
@@ -194,12 +196,14 @@ def matches(cells: pa.Array, pattern: str) -> np.ndarray:
     return _mask(compute.match_substring_regex(cells, pattern))
 
 
-def _integers(text: Coded) -> np.ndarray | None:
-    """int64 (n,) if every text is a canonical integer of at most 64 bits."""
-    if matches(text.names, _CANONICAL).all():
+def _integers(cells: pa.Array) -> np.ndarray | None:
+    """int64 (n,) if every cell is an integer of at most 64 bits, in text a canonical one (7, not 007)."""
+    whole = None
+    if kind_of(cells.type) in ("text", "integer") and not cells.null_count:
         with suppress(pa.ArrowInvalid):
-            return text.names.cast(pa.int64()).to_numpy()[text.codes]
-    return None
+            cells[:1000].cast(pa.int64())  # a cast that fails takes a microsecond a cell
+            whole = cells.cast(pa.int64())
+    return None if whole is None or not whole.cast(cells.type).equals(cells) else whole.to_numpy()
 
 
 def _seconds(cells: pa.Array) -> np.ndarray:
@@ -240,4 +244,6 @@ def plain_cells(values: "pa.Array | pa.ChunkedArray") -> pa.Array:
         cells = pa.array([None if cell is None else str(cell) for cell in cells.to_pylist()]) if uuid else cells.storage
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
-    return cells.cast(pa.string()).fill_null("") if kind_of(cells.type) == "text" else cells
+    if kind_of(cells.type) != "text":
+        return cells
+    return cells.cast(pa.string()).fill_null("") if cells.null_count else cells.cast(pa.string())

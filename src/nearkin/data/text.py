@@ -151,7 +151,7 @@ def _as_utf8(where: Locator, data: bytes, encoding: str) -> bytes:
         ) from error
     if "\0" in text:
         raise ValueError(f"{where} holds NUL bytes, as UTF-16 does; type encoding='utf-16', or write it as UTF-8")
-    return text.removeprefix("\ufeff").encode()
+    return data.removeprefix(b"\xef\xbb\xbf") if encoding == "utf-8" else text.removeprefix("\ufeff").encode()
 
 
 def _mark_of(where: Locator, first: str) -> str | None:

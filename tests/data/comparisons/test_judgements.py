@@ -44,7 +44,6 @@ MADE = {
     "several raters": lambda rng: rated(rng, raters=4, share=0.7),
     "rankings": ranked,
     "odd": chosen,
-    "central": lambda rng: chosen(rng, "most-central"),
 }
 
 

@@ -162,7 +162,7 @@ def _way(table: Table, form: str | None, columns: Sequence[str] | None, answer: 
     for way in _WAYS:
         if form is None and (answer is not None or not way.is_told or (columns is None and usual & {*way.without})):
             continue
-        if form not in (None, way.form, "triplet" if way.form == "quadruplet" else None):
+        if form not in (None, way.form):
             continue
         if columns is None:
             told = (way.answer,) if form is None and way.answer is not None else ()
