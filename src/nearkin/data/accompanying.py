@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from nearkin._check import check_finite, check_labels
+from nearkin._check import check_finite
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, as_ids, check_exact
 from nearkin.data.column import Column, matches
@@ -131,7 +131,7 @@ def read_column(
         with reading(where):
             array = read_array(where)
         if several and array.ndim == 2 and array.shape[1] > 1:
-            return check_labels(array, str(where), len(array))
+            return _mask(array, str(where))
         if array.size != len(np.atleast_1d(array)) or not array.size:
             raise ValueError(f"{where} has shape {array.shape}; it must be (n,), one value a row")
         values = _whole_or_text(array.ravel(), str(where))
@@ -140,7 +140,7 @@ def read_column(
         words: TextWords = {**text, "header": False, "delimiter": "\x1f"} if is_lines else text
         columns = list(read_table(path, **words).columns.values())
         if several and len(columns) > 1 and where.key is not None:
-            return check_labels(np.stack([column.numbers() for column in columns], axis=1), str(where), len(columns[0]))
+            return _mask(np.stack([column.numbers() for column in columns], axis=1), str(where))
         if len(columns) > 1:
             names = listed(column.name for column in columns)
             raise ValueError(f"{where} has several columns ({names}); name one of them: {where.path}:{columns[0].name}")
@@ -149,6 +149,13 @@ def read_column(
     if n is not None and len(values) != n:
         raise ValueError(f"{where} has {counted(len(values), 'value')}, and {n:,} are needed, one for each row")
     return values
+
+
+def _mask(columns: np.ndarray, source: str) -> np.ndarray:
+    """Columns (n, c) of 0 and 1 as bool; ValueError for other values."""
+    if not np.isin(columns, (0, 1)).all():
+        raise ValueError(f"{source} has columns with other values than 0 and 1; name one column of classes")
+    return columns.astype(bool)
 
 
 def _whole_or_text(array: np.ndarray, source: str) -> np.ndarray:

@@ -57,7 +57,6 @@ def read_comparisons(
     header: bool | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
-    on_invalid: str = "raise",
     missing: str = "raise",
     objects: Sequence[object] | None = None,
 ) -> Comparisons:
@@ -84,9 +83,8 @@ def read_comparisons(
         distance or dissimilarity need none.
     rater: the column of who answered.
     header, delimiter, encoding: as in `nearkin.data.read_table`.
-    on_invalid: "raise" a ValueError with the row numbers of rows that repeat an index, or "drop" and count them in
-        `n_dropped`.
-    missing: "raise" a ValueError for rows without an answer or an object, or "drop" and count them.
+    missing: "raise" a ValueError for rows without an answer or an object and for rows that repeat an object, or "drop"
+        and count them; `n_dropped` is the number of the latter.
     objects: all objects in the order wanted, also those without comparisons; None takes those met, sorted.
 
     Returns
@@ -109,7 +107,7 @@ def read_comparisons(
     check_choice(form, "form", (None, "triplet", "odd-one-out", "ranking", "rated"))
     table = read_table(path, header=header, delimiter=delimiter, encoding=encoding)
     if any(name in table.matrices for name in ARRAYS):
-        return _read_archive(table, on_invalid, objects)
+        return _read_archive(table, missing, objects)
     answer, _, value = (response or "").partition("=")
     form, shown, others = _roles(table, form, columns, answer or None)
     taken = [column.name for column in (*shown.values(), *others.values())]
@@ -120,7 +118,7 @@ def read_comparisons(
     shown, others = ({role: kept[role] for role in roles} for roles in (shown, others))
     rows, more = _rows(form, list(shown.values()), others, value or None, scale)
     shape = "odd-one-out" if form == "odd-one-out" else "ordered"
-    found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **more)
+    found = comparisons_from_names(rows, form=shape, missing=missing, objects=objects, **more)
     if "rating" in others:
         notes = [*notes, counted(len(others["rating"]), "rating")]
     return _described(table, kept, form, found, notes)
@@ -262,7 +260,7 @@ def _chosen(answer: Column, shown: np.ndarray, names: list[str], value: str | No
     return best.argmax(axis=1)
 
 
-def _read_archive(table: Table, on_invalid: str, objects: Sequence[object] | None) -> Comparisons:
+def _read_archive(table: Table, missing: str, objects: Sequence[object] | None) -> Comparisons:
     held = [key for key in ARRAYS if key in table.matrices]
     rows = table.matrices[held[0]]
     if len(held) > 1 or rows.ndim != 2 or rows.shape[1] not in (3, 4):
@@ -281,9 +279,9 @@ def _read_archive(table: Table, on_invalid: str, objects: Sequence[object] | Non
         more["judgements"] = table.matrices["judgements"]
     if objects is None and "objects" in table.columns:
         names = table.columns["objects"].plain_ids()
-        found = comparisons_from_array(rows, objects=names, on_invalid=on_invalid, **more)
+        found = comparisons_from_array(rows, objects=names, missing=missing, **more)
     else:
-        found = comparisons_from_names(rows, on_invalid=on_invalid, objects=objects, **more)
+        found = comparisons_from_names(rows, missing=missing, objects=objects, **more)
     return _described(table, {}, "triplet" if rows.shape[1] == 3 else "quadruplet", found, [])
 
 
@@ -306,7 +304,7 @@ def describe(source: FileOrFrame, **options: Any) -> Reading:
     """
     if kind_of(source, **options) == "pairs":
         return cast(Reading, read_interactions(source, **options).source)
-    return cast(Reading, read_comparisons(source, on_invalid="drop", **options).source)
+    return cast(Reading, read_comparisons(source, **{"missing": "drop", **options}).source)
 
 
 def kind_of(source: FileOrFrame, **options: Any) -> str:
