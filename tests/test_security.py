@@ -58,7 +58,8 @@ def test_a_pipe_in_a_saved_folder_blocks_nothing(tmp_path: Path) -> None:
 
 
 def test_a_sparse_matrix_is_as_large_as_its_entries(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", row=[0], col=[1], data=[1.0], shape=[10**12, 10**12])
+    parts = {"row": [0], "col": [1], "data": [1.0], "shape": [10**12, 10**12], "format": np.array(b"coo")}
+    np.savez(tmp_path / "a.npz", **parts)
     with pytest.raises(ValueError, match=r"has the shape \(1000000000000, 1000000000000\) and 1 entry"):
         nk.read_interactions(tmp_path / "a.npz")
     sp.save_npz(tmp_path / "b.npz", sp.csr_matrix(([1.0, 1.0], ([0, 1], [1, 900_000])), (2, 10**6)))

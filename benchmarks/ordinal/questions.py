@@ -22,7 +22,7 @@ from sklearn.datasets import load_iris, load_wine
 
 import nearkin as nk
 from benchmarks.jobs import Job, Row, command
-from nearkin.data.comparisons.reading import orient
+from nearkin.data.comparisons.forms import orient
 from nearkin.data.comparisons.votes import distinct_rows
 from nearkin.embedding.ordinal.losses import MU
 from nearkin.embedding.ordinal.questions import random_queries

@@ -94,7 +94,7 @@ def test_bad_input_in_a_process(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
-MISSING = "embed no.csv --out emb", "explore idx --labels no.txt:1", "sweep no.npy@ubinary"
+MISSING = "embed no.csv --out emb", "explore idx --labels no.txt:1", "sweep no.npy"
 LOADED = f"""
 import sys, nearkin.cli
 print([m for m in ("numpy", "faiss", "torch", "sklearn") if m in sys.modules])
@@ -117,7 +117,7 @@ def test_help_and_the_name_of_a_missing_file_load_no_library(tmp_path: Path) -> 
         assert "does not exist; check the name" in line
 
 
-@each("given", ["X.npy", "X.npy:key", "X.npy@ubinary", "*.npy", "."])
+@each("given", ["X.npy", "X.npy:key", "*.npy", "."])
 def test_what_exists_in_some_form_is_left_to_the_reader(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

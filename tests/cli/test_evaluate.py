@@ -322,7 +322,7 @@ def test_relevance_of_the_answers_by_hand(judged: Path, form: str) -> None:
 def test_qrels_that_cannot_be_used_are_refused(judged: Path) -> None:
     lines = (judged / "qrels.tsv").read_text().splitlines()
     cases = {
-        "q1\tr1\tnan": "1 missing number",
+        "q1\tr1\tnan": "missing numbers in 1 cell",
         "q1\tr1\t1": "two grades of 'r1' for 'q1'",
         "\n".join(f"q{i}\tx{i}\t1" for i in range(9)): "9 rows of 51 that the index lacks, the first is 'x0'",
     }

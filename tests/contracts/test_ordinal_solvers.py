@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import nearkin as nk
 from nearkin.contracts import Run
-from nearkin.data.comparisons.reading import orient
+from nearkin.data.comparisons.forms import orient
 from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.embedding.ordinal.objective import SOLVERS
 from nearkin.records import invalid_rows, nearer

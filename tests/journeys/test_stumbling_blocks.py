@@ -82,22 +82,19 @@ def test_bfloat16_is_read(tmp_path: Path) -> None:
     (tmp_path / "X.safetensors").write_bytes((tmp_path / "X.safetensors").read_bytes()[:-45])
     with pytest.raises(ValueError, match="is damaged"):
         nk.read_vectors(tmp_path / "X.safetensors:X")
-    with pytest.raises(ValueError, match="must hold numbers or text"):
+    with pytest.raises(ValueError, match=r"X\.npy has shape \(6, 2\)"):
         nk.data.read_column(tmp_path / "X.npy")
 
 
-def test_the_arrays_of_an_hdf5_file_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_arrays_of_an_hdf5_file_are_read(tmp_path: Path) -> None:
     """Benchmarks of nearest neighbours come so: train, test, neighbors."""
     h5py = pytest.importorskip("h5py", reason="needs nearkin[hdf5]")
     X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     with h5py.File(tmp_path / "a.hdf5", "w") as file:
-        file["train"], file["neighbors"], file.attrs["distance"] = X, np.arange(40)[:, None], "angular"
+        file["train"], file["neighbors"] = X, np.arange(40)[:, None]
     opened = nk.data.open_vectors(tmp_path / "a.hdf5:train")
     np.testing.assert_array_equal(opened.read(), X)
     np.testing.assert_array_equal(opened.take(np.array([3, 30])), X[[3, 30]])
-    assert "40 rows of 3 numbers for the distance 'angular', here metric 'cosine'" in opened.about
-    screen.Screen().finish({}, opened.about)
-    assert f"{tmp_path}/a.hdf5:train: 40" in capsys.readouterr().out  # a tram, as rich draws it
     assert nk.data.read_neighbors(tmp_path / "a.hdf5:neighbors").shape == (40, 1)
     with pytest.raises(ValueError, match="holds 2 arrays; name one of"):
         nk.read_vectors(tmp_path / "a.hdf5")
@@ -113,7 +110,7 @@ def test_a_sheet_is_read_as_text_is(tmp_path: Path) -> None:
     ):
         book.active.append(row)
     book.save(tmp_path / "a.xlsx")
-    with pytest.raises(ValueError, match=r"column 'rating' of .*a\.xlsx has 1 missing number, the first in row 1"):
+    with pytest.raises(ValueError, match=r"column 'rating' of .*a\.xlsx has missing numbers in 1 cell: '' in row 1"):
         nk.read_interactions(tmp_path / "a.xlsx")
     book.active["C3"] = 2.5
     book.save(tmp_path / "a.xlsx")
@@ -153,7 +150,7 @@ def test_dates_of_another_form_are_asked_about(tmp_path: Path) -> None:
 def test_a_negative_weight_is_named_with_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("user,item,rating\n1,1,1\n1,2,-0.5\n2,1,-1\n")
-    with pytest.raises(ValueError, match=r"has 2 negative weights, the first is -0.5 in line 3; .*type min_weight=0"):
+    with pytest.raises(ValueError, match=r"has negative weights in 2 cells: '-0.5' in line 3.*min_weight=0"):
         nk.read_interactions(path)
     assert len(nk.read_interactions(path, min_weight=0)) == 1
 
@@ -396,9 +393,9 @@ def test_the_wrong_answer_is_named_with_its_options(tmp_path: Path) -> None:
     path.write_text("ref,left,right,choice\n" + "red,blue,green,blue\n" * 9 + "red,blue,green,purple\n")
     with pytest.raises(
         ValueError,
-        match=r"holds 'purple' in line 11; an answer is the name of a shown object \(here blue, green\)",
+        match=r"'purple' in line 11; an answer is the name of a shown object",
     ):
         nk.read_comparisons(path)
     path.write_text("x,y,z,response\n" + "red,blue,green,1\nred,blue,green,3\n" * 5 + "red,blue,green,7\n")
-    with pytest.raises(ValueError, match=r"holds '7' in line 12; an answer is .* or a place"):
+    with pytest.raises(ValueError, match=r"'7' in line 12; an answer is .* or a place"):
         nk.read_comparisons(path, form="odd-one-out", columns=["x", "y", "z"])

@@ -239,7 +239,9 @@ def described_features(
         raise ValueError(f"{table.name} has no column but {named.name!r}; it must hold at least one feature")
     kinds = "; ".join(f"{kind} {', '.join(columns)}" for kind, columns in words.items() if columns)
     is_sparse = any(map(sp.issparse, blocks))
-    stacked = sp.csr_matrix(sp.hstack(blocks), dtype=np.float32) if is_sparse else np.hstack(blocks)
+    stacked = (
+        sp.csr_matrix(sp.hstack(blocks), dtype=np.float32) if is_sparse else np.hstack(cast(list[np.ndarray], blocks))
+    )
     return ids, stacked, names, f"features of {table.name}, ids in {named.name}: {kinds}"
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearkin._check import check_instance, check_integer, check_real, numpy_generator
+from nearkin._check import check_choice, check_instance, check_integer, check_real, numpy_generator
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import Coded
 from nearkin._types import Record, Seed
@@ -76,6 +76,7 @@ def read_interactions(
     >>> pairs.source.first
     'user ann, item 7, rating 5'
     """
+    check_choice(missing, "missing", ("raise", "drop"))
     if min_weight is not None:
         check_real(min_weight, "min_weight")
     table = read_table(path, header=header, delimiter=delimiter, encoding=encoding)

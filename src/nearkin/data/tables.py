@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from nearkin._check import check_choice
 from nearkin._fields import Extra, FileOrFrame, counted
 from nearkin._pairs import MatrixLike, real_matrix
 from nearkin.data.column import Column, plain_cells
@@ -298,7 +297,6 @@ def frame_columns(frame: Extra, source: str) -> dict[str, Column]:
 def complete(columns: dict[str, Column], missing: str) -> tuple[dict[str, Column], list[str]]:
     """The rows in which no cell of the columns, by role, is missing if that is "drop", and a note that counts the
     others; ValueError where none is complete."""
-    check_choice(missing, "missing", ("raise", "drop"))
     if missing == "raise":
         return columns, []
     gone = np.any([column.missing for column in columns.values()], axis=0)

@@ -13,6 +13,7 @@ from nearkin._guard import cached_property
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer
+from nearkin.data.column import Column, plain_cells
 from nearkin.data.formats.columns import stacked
 from nearkin.index.parts import KINDS as QUANTIZERS
 from nearkin.index.parts import read_norms, read_quantizer
@@ -85,7 +86,7 @@ class BatchEncoder:
             if place < 0:
                 raise ValueError(f"the batch has no column {name!r}; it has {', '.join(batch.schema.names)}")
             if batch.num_rows:
-                codes = self.encode(stacked([batch.column(name)], [name], "the batch"))
+                codes = self.encode(stacked([Column(name, plain_cells(batch.column(name)), "the batch")]))
             else:
                 codes = np.empty((0, self.n_bytes), np.uint8)
             yield batch.set_column(place, self.codes, binary_column(codes))

@@ -141,7 +141,7 @@ class Signs(AbstractLinearHasher):
     """Bit k is the sign of column k; nothing is trained.
 
     sentence-transformers' precisions "binary" and "ubinary", but for entries of exactly 0, which are 1 here and 0
-    there. Packed bits in a file, opened as `codes.npy@ubinary`, come back unchanged.
+    there. Packed bits are unpacked by `nearkin.hashing.unpack_signs`, and come back unchanged.
 
     Parameters
     ----------

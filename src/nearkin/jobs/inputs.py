@@ -290,7 +290,7 @@ def ids_of_rows(path: StrPath) -> np.ndarray | None:
     where = locate(path)
     if where.key is None or where.suffix not in (*TEXT, *FRAMES):
         return None
-    column = read_table(where.path).role("id", needed=False, taken=[where.key])
+    column = read_table(where.path).role("id", taken=[where.key])
     ids = None if column is None else np.array(column.text())
     return ids if ids is not None and len(np.unique(ids)) == len(ids) else None
 

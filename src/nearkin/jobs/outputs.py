@@ -31,9 +31,8 @@ Answers: TypeAlias = tuple[Any, np.ndarray, np.ndarray, *tuple[np.ndarray, ...]]
 
 
 def check_input(given: str) -> None:
-    """FileNotFoundError if nothing has the name (FILE, FILE:KEY, FILE@BITS or a pattern), before a model is loaded."""
-    names = (given, given.rpartition(":")[0], given.rpartition("@")[0])
-    if not any(name and (os.path.exists(name) or glob.has_magic(name)) for name in names):
+    """FileNotFoundError if nothing has the name (FILE, FILE:KEY or a pattern), before a model is loaded."""
+    if not any(name and (os.path.exists(name) or glob.has_magic(name)) for name in (given, given.rpartition(":")[0])):
         regular_file(given)
 
 

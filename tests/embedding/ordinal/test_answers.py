@@ -8,7 +8,8 @@ from scipy.special import expit
 from scipy.stats import f
 
 from nearkin.data.comparisons import comparisons_from_array
-from nearkin.data.comparisons.reading import orient, read_comparisons
+from nearkin.data.comparisons.forms import orient
+from nearkin.data.comparisons.reading import read_comparisons
 from nearkin.data.comparisons.votes import comparisons_from_vectors, distinct_rows
 from nearkin.embedding import OrdinalEmbedding
 from nearkin.embedding.ordinal.answers import (

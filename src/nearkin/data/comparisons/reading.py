@@ -105,6 +105,7 @@ def read_comparisons(
     [[1, 0, 2], [2, 0, 1]]
     """
     check_choice(form, "form", (None, "triplet", "odd-one-out", "ranking", "rated"))
+    check_choice(missing, "missing", ("raise", "drop"))
     table = read_table(path, header=header, delimiter=delimiter, encoding=encoding)
     if any(name in table.matrices for name in ARRAYS):
         return _read_archive(table, missing, objects)

@@ -39,9 +39,10 @@ def open_file(path: Path) -> parquet.ParquetFile:
     verified by their writer.
     """
     size = path.stat().st_size
-    limits = {"thrift_string_size_limit": size, "thrift_container_size_limit": size}
     try:
-        file = parquet.ParquetFile(path, page_checksum_verification=True, **limits)
+        file = parquet.ParquetFile(
+            path, page_checksum_verification=True, thrift_string_size_limit=size, thrift_container_size_limit=size
+        )
         rows = file.metadata.num_rows
         parts = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
         # pyarrow would end the process at a part of a negative number of rows, or at a look at a damaged column

@@ -77,7 +77,7 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
             )
         return {role: values}
     table = read_table(path)
-    found = inputs.places_of(as_array(ids, "ids"), np.array(table.column(ids_column, "ids_column").short().text()))
+    found = inputs.places_of(as_array(ids, "ids"), table.column(ids_column, "ids_column").labels())
     if (found < 0).all():
         raise ValueError(f"no id of {path} ({ids_column}) is in the index, whose ids are such as {ids[0]!r}")
     others = {name: np.array(column.text(), object) for name, column in table.columns.items() if name != ids_column}
