@@ -47,7 +47,7 @@ NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` 
     "third": ("third", "c", "option3", "object3", "image3", "stimulus3", "item3"),
     "response": ("response", "answer", "choice", "chosen"),
     "odd": ("odd", "oddone", "oddoneout"),
-    "one": ("one",),  # beside the odd one
+    "one": ("one",),  # with the odd one
     "other": ("other",),
     "similarity": ("similarity", "rating"),
     "dissimilarity": ("dissimilarity", "distance"),
