@@ -15,38 +15,14 @@ from benchmarks.two_tower.public import Setup
 from benchmarks.two_tower.rivals import (
     RIVALS,
     Axis,
-    Batch,
     Setting,
     climbed,
     fit_rival,
-    in_batch_softmax,
 )
 from benchmarks.two_tower.sampled import SampledBCE
 from nearkin.embedding import Adam
 from nearkin.embedding.baselines import sparse_ease
 from tests.covering import each
-
-
-@pytest.fixture
-def batch() -> Batch:
-    """Four lefts with nine pairs; every right of the batch is drawn as a negative in batch."""
-    generator = torch.Generator().manual_seed(0)
-    P, table = (torch.randn(n, 5, generator=generator) for n in (4, 7))
-    at, columns = torch.tensor([0, 0, 1, 1, 1, 2, 3, 3, 3]), torch.tensor([0, 2, 1, 2, 6, 5, 0, 3, 4])
-    frequency = torch.tensor([0.3, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1])
-    N = torch.randn(9, 5, generator=generator)
-    return Batch(P, table[columns], N, at, columns, frequency[columns].log())
-
-
-def test_in_batch_softmax_leaves_out_a_lefts_own_rights(batch: Batch) -> None:
-    losses = []
-    for e, (left, right) in enumerate(zip(batch.at.tolist(), batch.columns.tolist(), strict=True)):
-        mine = set(batch.columns[batch.at == left].tolist())
-        logits = (batch.P[left] @ batch.Q.T) / 0.5 - batch.log_frequency
-        others = [i for i, column in enumerate(batch.columns.tolist()) if column not in mine]
-        losses.append(torch.logsumexp(logits[[e, *others]], 0) - logits[e])
-        assert right in mine
-    torch.testing.assert_close(in_batch_softmax(batch, 0.5), torch.stack(losses).mean())
 
 
 def test_the_sparse_ease_is_ease_where_every_right_is_a_neighbour(rng: np.random.Generator) -> None:
