@@ -24,7 +24,6 @@ CODECS = {
     "scalar, 8": ("ScalarQuantizer", (8,), None),
     "scalar, 16": ("ScalarQuantizer", (16,), None),
     "residual": ("ResidualQuantizer", (4, 16), {"max_iter": 4}),
-    "residual, norms": ("ResidualQuantizer", (4, 16), {"norm_bits": 8, "max_iter": 4}),
     "residual, lists": ("ResidualQuantizer", (4, 16), {"n_lists": 5, "max_iter": 4}),
     "residual, ip": ("ResidualQuantizer", (4, 16), {"metric": "ip", "max_iter": 4}),
     "residual, known": ("ResidualQuantizer", (4, 16), {"known": True, "max_iter": 4}),

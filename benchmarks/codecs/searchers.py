@@ -12,7 +12,7 @@ import numpy as np
 import nearkin as nk
 from benchmarks.codecs.peer_searchers import EF, PROBES, lists_of
 from benchmarks.harness import limit_threads
-from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
+from nearkin.quantization import ResidualQuantizer
 
 _FIRST = 100_000  # rows from which `nk.Index.build` chooses, others are added
 _AGAIN = (0, 3, 10, 30)  # candidates that exact vectors re-rank, in multiples of the ten wanted; 0: codes alone
@@ -23,10 +23,6 @@ _QUANTIZERS: dict[str, Callable[[int], Any]] = {
     "product 32 x 4 bits": lambda lists: nk.ProductQuantizer(32, 16, n_lists=lists, random_state=0),
     "product 64 x 4 bits": lambda lists: nk.ProductQuantizer(64, 16, n_lists=lists, random_state=0),
     "residual 16": lambda lists: ResidualQuantizer(16, n_lists=lists, random_state=0),
-    "residual 4 bits": lambda lists: ResidualQuantizer(30, 16, norm_bits=8, n_lists=lists, random_state=0),
-    "product residual 4 bits": lambda lists: ProductResidualQuantizer(
-        15, 2, 16, norm_bits=8, n_lists=lists, random_state=0
-    ),
 }
 OURS = (*(f"ours, {size} bytes" for size in (8, 16, 32, 64)), *(f"ours, {name}, lists" for name in _QUANTIZERS))
 FACTORY = {

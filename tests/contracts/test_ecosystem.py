@@ -66,7 +66,7 @@ def test_ids_keep_scikit_learns_rules(name: str) -> None:
 PUBLIC = {  # every class that takes matrices with or without column names
     **{type(model).__name__: model for model in MATRICES.values()},
     **{name: getattr(nk, name)(3) for name in ("ITQ", "OnE", "OgE", "Signs", "PCAHash", "RandomHyperplanes")},
-    "ResidualQuantizer": ResidualQuantizer(2, 16, norm_bits=8, n_lists=2, max_iter=1, random_state=0),
+    "ResidualQuantizer": ResidualQuantizer(2, 16, n_lists=2, max_iter=1, random_state=0),
     "SemanticIds": nk.SemanticIds(2, 32, random_state=0),
     "Bridge": nk.Bridge(random_state=0),
 }

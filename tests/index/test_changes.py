@@ -27,8 +27,7 @@ KINDS = {
     "fast scan": (ProductQuantizer(4, 16, max_iter=2, random_state=0), "l2"),
     "lists": (ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0), "ip"),
     "fast-scan lists": (ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0), "l2"),
-    "scanned sums": (ResidualQuantizer(4, 16, norm_bits=8, max_iter=2, random_state=0), "l2"),
-    "norms of sums": (ResidualQuantizer(3, 32, norm_bits=8, max_iter=2, random_state=0), "l2"),
+    "sums": (ResidualQuantizer(3, 32, max_iter=2, random_state=0), "l2"),
     "bits": (RandomHyperplanes(24, random_state=0), "hamming"),
 }
 NAMES = {
@@ -39,7 +38,7 @@ NAMES = {
 
 
 # for what the kind of codes has hardly to do with: one for each way that FAISS stores them
-some_kinds = pytest.mark.parametrize("kind", ["exact", "fast-scan lists", "norms of sums", "bits"], indirect=True)
+some_kinds = pytest.mark.parametrize("kind", ["exact", "fast-scan lists", "sums", "bits"], indirect=True)
 
 
 @pytest.fixture(params=KINDS)
@@ -265,9 +264,9 @@ def test_sets_of_ids_stand_where_order_means_nothing() -> None:
 FOUR_BITS = {
     "product": ProductQuantizer(4, 16, max_iter=2, random_state=0),
     "product lists": ProductQuantizer(4, 16, n_lists=3, max_iter=2, random_state=0),
-    "residual": ResidualQuantizer(4, 16, norm_bits=8, max_iter=2, random_state=0),
+    "residual": ResidualQuantizer(4, 16, max_iter=2, random_state=0),
     "residual without norms": ResidualQuantizer(4, 16, max_iter=2, random_state=0),
-    "product residual lists": ProductResidualQuantizer(2, 2, 16, norm_bits=8, n_lists=3, max_iter=2, random_state=0),
+    "product residual lists": ProductResidualQuantizer(2, 2, 16, n_lists=3, max_iter=2, random_state=0),
 }
 
 

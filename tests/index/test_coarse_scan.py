@@ -23,7 +23,6 @@ MADE["product"] = ProductQuantizer(12, 256, rotation=None, max_iter=1, random_st
 FEW = {"beam_size": 1, "max_iter": 1, "smoothing": 0, "random_state": 0}
 MADE["residual"] = ResidualQuantizer(12, 16, **FEW)
 MADE["parts"] = ProductResidualQuantizer(5, 3, 16, **FEW)  # 24 columns in 5 parts
-MADE["norms"] = ResidualQuantizer(10, 32, norm_bits=8, **FEW)
 LISTS = ["product in lists", "residual in lists"]
 MADE[LISTS[0]] = ProductQuantizer(12, 256, n_lists=20, rotation=None, max_iter=1, random_state=0)
 MADE[LISTS[1]] = ResidualQuantizer(12, 16, n_lists=20, **FEW)

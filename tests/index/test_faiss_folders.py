@@ -23,8 +23,8 @@ def product(n_centroids: int, n_lists: int = 0) -> nk.ProductQuantizer:
     return nk.ProductQuantizer(4, n_centroids, n_lists=n_lists, max_iter=2, random_state=0)
 
 
-def sums(n_centroids: int, norm_bits: int = 0, n_lists: int = 0) -> ResidualQuantizer:
-    return ResidualQuantizer(3, n_centroids, norm_bits=norm_bits, n_lists=n_lists, max_iter=2, random_state=0)
+def sums(n_centroids: int, n_lists: int = 0) -> ResidualQuantizer:
+    return ResidualQuantizer(3, n_centroids, n_lists=n_lists, max_iter=2, random_state=0)
 
 
 KINDS = {
@@ -34,9 +34,7 @@ KINDS = {
     "product, 8 bits, lists": product(32, 5),
     "product, 4 bits, lists": product(16, 5),
     "residual, 8 bits": sums(32),
-    "residual, 4 bits": sums(16, 8),
-    "residual, 8 bits, lists": sums(32, 0, 5),
-    "residual, 4 bits, lists": sums(16, 8, 5),
+    "residual, 8 bits, lists": sums(32, 5),
     "scalar": ScalarQuantizer(8),
     "axes": AxisQuantizer(3),
     "bits": nk.RandomHyperplanes(24, random_state=0),

@@ -32,12 +32,10 @@ CODED = {
     "padded and rotated": ProductQuantizer(3, 32, n_lists=4, **FEW),
     "sparse lists": ProductQuantizer(4, 32, n_lists=60, **FEW),
     "many fast-scan lists": ProductQuantizer(8, 16, n_lists=60, **FEW),  # whose tables are longer
-    "residual": ResidualQuantizer(3, 16, norm_bits=32, **FEW),
-    "scanned residual": ResidualQuantizer(3, 16, norm_bits=8, **FEW),
+    "residual": ResidualQuantizer(3, 16, **FEW),
     "residual lists": ResidualQuantizer(3, 16, n_lists=5, **FEW),
     "product residual": ProductResidualQuantizer(3, 2, 16, **FEW),
-    "scanned product lists": ProductResidualQuantizer(2, 2, 16, norm_bits=8, n_lists=5, **FEW),
-    "product residual lists": ProductResidualQuantizer(2, 2, 16, n_lists=5, norm_bits=4, **FEW),
+    "product residual lists": ProductResidualQuantizer(2, 2, 16, n_lists=5, **FEW),
 }
 KINDS = ["exact", "exact ip", "bits", *CODED]
 

@@ -33,10 +33,9 @@ CODES = {
     "product, 4 bits, lists": ProductQuantizer(6, 16, n_lists=5, max_iter=2, random_state=0),
     "residual": ResidualQuantizer(3, 16, max_iter=1, random_state=2),
     "residual, by products": ResidualQuantizer(3, 16, metric="ip", max_iter=1, random_state=0),
-    "residual, norms": ResidualQuantizer(3, 16, norm_bits=8, max_iter=1, random_state=0),
     "residual, lists": ResidualQuantizer(3, 16, n_lists=5, max_iter=1, random_state=0),
     "product residual": ProductResidualQuantizer(2, 2, 16, max_iter=1, random_state=0),
-    "product residual, lists": ProductResidualQuantizer(2, 2, 16, norm_bits=8, n_lists=5, max_iter=1, random_state=0),
+    "product residual, lists": ProductResidualQuantizer(2, 2, 16, n_lists=5, max_iter=1, random_state=0),
     "scalar": ScalarQuantizer(4),
     "axes": AxisQuantizer(6),
 }

@@ -64,7 +64,7 @@ def test_a_config_without_what_is_needed_is_damaged(folder: Path) -> None:
 MADE = {
     "product": lambda **o: nk.ProductQuantizer(4, 16, max_iter=1, **o),
     "product of two columns": lambda **o: nk.ProductQuantizer(4, 7, rotation=None, max_iter=1, **o),
-    "residual": lambda **o: ResidualQuantizer(4, 16, norm_bits=8, max_iter=1, **o),
+    "residual": lambda **o: ResidualQuantizer(4, 16, max_iter=1, **o),
     "product residual": lambda **o: ProductResidualQuantizer(2, 2, 16, max_iter=1, **o),
 }
 

@@ -1,32 +1,11 @@
-"""FAISS's fast scan of 4-bit codes: used if its rounding does not matter; norms as sums of two table entries."""
+"""FAISS's fast scan of 4-bit codes: used if its rounding does not matter."""
 
 import faiss
 import numpy as np
 
 import nearkin as nk
 from nearkin._faiss import innermost, list_codes
-from nearkin.quantization import ResidualQuantizer, additive
-from nearkin.quantization.residual import fill_tables, learn_tables, learned_scale
 from tests.covering import each
-
-
-def test_sums_lie_near_the_norms_and_faiss_codes_by_the_nearest(rng):
-    norms = rng.gamma(5.0, 10.0, 1500)
-    tables = learn_tables(norms, 0)
-    sums = (tables[0][:, None] + tables[1]).ravel()
-    nearest = np.abs(norms[:, None] - sums).argmin(1)
-    assert np.square(norms - sums[nearest]).mean() < 1e-3 * norms.var()
-    index = faiss.IndexResidualQuantizerFastScan(4, 2, 4, faiss.METRIC_L2, faiss.AdditiveQuantizer.ST_norm_rq2x4)
-    books = rng.normal(size=(2, 16, 4)).astype(np.float32)
-    additive.fill(index.rq, books[None], 1)
-    fill_tables(index.rq, tables)
-    centres = (np.sqrt(norms[:50, None]) * np.eye(4)[0]).astype(np.float32)
-    codes = additive.packed(index.rq, np.zeros((50, 2)), centres - books[0, 0] - books[1, 0])
-    low, high = codes[:, 1] & 15, codes[:, 1] >> 4
-    found = tables[0][low] + tables[1][high]
-    np.testing.assert_allclose(found, sums[nearest[:50]], rtol=1e-4)
-    assert learned_scale(index, rng.normal(size=(30, 4)).astype(np.float32)) >= 1
-
 
 DRAWS = {
     "t(1.2)": lambda rng, shape: rng.standard_t(1.2, shape),
@@ -48,18 +27,6 @@ def test_the_default_scan_of_product_codes_loses_no_neighbours_of_heavy_tails(ki
         kept[fast] = nk.metrics.knn_recall(index.search(Q, 10)[1], X, Q)
     assert kept[None] >= kept[False] - 0.01, kept
     assert model.scans_fast("l2") == (kind == "normal")
-
-
-@each("kind", ["t(1.2)", "normal"])
-def test_the_default_scan_of_residual_codes_by_product_loses_no_neighbours(kind, rng):
-    X, Q = np.split(DRAWS[kind](rng, (1000, 32)).astype(np.float32), [800])
-    model = ResidualQuantizer(16, 16, beam_size=2, max_iter=1, random_state=0).fit(X)
-    kept = {}
-    for fast in (None, False):
-        found = nk.Index.build(X, model, metric="ip", fast_scan=fast).search(Q, 10)[1]
-        kept[fast] = nk.metrics.knn_recall(found, X, Q, "ip")
-    assert kept[None] >= kept[False] - 0.01, kept
-    assert model.scans_fast("ip") == (kind == "normal")
 
 
 def test_a_saved_quantizer_keeps_its_choice_and_one_of_faiss_scans_exactly(rng, tmp_path):
@@ -85,18 +52,3 @@ def test_an_inverted_fast_scan_stores_the_lists_and_codes_of_encode(metric, rng)
         np.testing.assert_array_equal(expected[rows], np.insert(codes, 0, number, axis=1))
         numbers += rows.tolist()
     assert sorted(numbers) == list(range(len(X)))
-
-
-@each(
-    ("kind", "norm_bits", "n_centroids", "most"),
-    [*((kind, 8, 16, 0.01) for kind in DRAWS), ("t(2)", 8, 32, 0.01), ("t(2)", 4, 32, 0.1)],
-)
-def test_norms_in_a_code_lose_no_neighbours_of_heavy_tails(kind, norm_bits, n_centroids, most, rng):
-    """Norms in equal steps kept .146 of ten neighbours of t(2) where whole norms kept .500."""
-    X, Q = np.split(DRAWS[kind](rng, (1000, 24)).astype(np.float32), [800])
-    settings = {"n_centroids": n_centroids, "beam_size": 2, "max_iter": 1, "random_state": 0}
-    kept = {}
-    for bits in (norm_bits, 0):
-        index = nk.Index.build(X, ResidualQuantizer(8, norm_bits=bits, **settings))
-        kept[bits] = nk.metrics.knn_recall(index.search(Q, 10)[1], X, Q)
-    assert kept[norm_bits] >= kept[0] - most, kept

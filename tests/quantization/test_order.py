@@ -85,7 +85,7 @@ def kept(model, X, Q, **options):
     ("kind", "settings"),
     [
         (ResidualQuantizer, {"n_lists": 4, "scale": 1e12}),
-        (ResidualQuantizer, {"norm_bits": 32}),
+        (ResidualQuantizer, {}),
         (ProductResidualQuantizer, {"scale": 1e-12}),
         (ProductResidualQuantizer, {"mean": 2e3}),
     ],

@@ -8,8 +8,7 @@ import pytest
 
 import nearkin as nk
 from nearkin._exact import nearest
-from nearkin._faiss import innermost
-from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer, faiss_bridge
+from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from tests.covering import each
 
 
@@ -59,74 +58,29 @@ def test_codes_learned_for_queries_by_inner_product_keep_more_of_what_they_find(
         made(n_centroids=64, metric="ip").fit(X, queries=Q[:, 1:])
 
 
-@each("n_lists", [0, 8])
-def test_a_fast_scan_of_rows_far_from_the_origin_finds_what_exact_norms_find(n_lists, rng):
-    """Their norms differ by the mean times a small difference: 256 norms about 0 do not tell near rows apart."""
-    X = rng.normal(size=(1000, 16)).astype(np.float32) + 30
-    kept = {}
-    for bits in (8, 32):
-        model = ResidualQuantizer(8, 16, norm_bits=bits, n_lists=n_lists, max_iter=2, random_state=0).fit(X)
-        index = nk.Index.build(X, model, n_probe=8 if n_lists else None)
-        assert isinstance(innermost(index.faiss_index), faiss.IndexFastScan | faiss.IndexIVFFastScan) == (bits == 8)
-        scores, found = index.search(X[:200], 10)
-        kept[bits] = nk.metrics.recall_k_at_k(found, nearest(X, X[:200], 10)[1], 10)
-        error = scores - np.square(X[:200, None] - model.decode(model.encode(X))[found]).sum(axis=2)
-        assert abs(error.mean()) < 0.5 * scores.mean()
-    assert kept[8] > 0.9 * kept[32]
-
-
-@each(
-    ("made", "norm_bits"),
-    [
-        *((partial(ResidualQuantizer, 3, 32), bits) for bits in (0, 8, 32)),
-        (partial(ProductResidualQuantizer, 2, 2, 32, None), 8),
-    ],
-)
-def test_rows_far_from_the_origin_keep_the_neighbours_of_rows_about_it(made, norm_bits, rng):
-    """At a mean of 1,000 deviations codes kept .155 of ten neighbours for .387, with norms of 8 bits .006 for .390."""
+@each("made", [partial(ResidualQuantizer, 3, 32), partial(ProductResidualQuantizer, 2, 2, 32, None)])
+def test_rows_far_from_the_origin_keep_the_neighbours_of_rows_about_it(made, rng):
+    """At a mean of 1,000 deviations codes kept .155 of ten neighbours for .387."""
     X = rng.normal(size=(600, 16)) * np.arange(1, 17) ** -0.5
     kept = {}
     for offset in (0, 2000):
         rows = (X + offset).astype(np.float32)
-        model = made(norm_bits=norm_bits, max_iter=2, random_state=0).fit(rows)
+        model = made(max_iter=2, random_state=0).fit(rows)
         np.testing.assert_array_equal(model.encode(rows)[:7], np.vstack([model.encode(row[None]) for row in rows[:7]]))
         index = model.to_faiss()
         kept[offset] = _kept(index, partial(model.add_to, index), rows, rows[:100])
     assert kept[2000] > kept[0] - 0.05
 
 
-def test_rows_for_which_a_fast_scan_is_too_coarse_keep_finer_tables(rng, monkeypatch):
-    """Clusters far apart: rounded to bytes, distances within one are all alike (.043 of ten neighbours for .6)."""
-    X = rng.normal(size=(1000, 16)) + 100 * rng.normal(size=(8, 16))[rng.integers(0, 8, 1000)]
-    made = partial(ResidualQuantizer, 8, 16, norm_bits=8, n_lists=8, max_iter=2, random_state=0)
-    model = made().fit(X)
-    assert model.norm_tables_ is None
-    assert not model.scans_fast("l2")
-    slow = nk.Index.build(X, model, n_probe=8).search(X[:100], 10)[1]
-    monkeypatch.setattr(faiss_bridge, "fast_scan_wins", lambda exact, fast: True)
-    fast = nk.Index.build(X, made(), n_probe=8).search(X[:100], 10)[1]
-    truth = nearest(X, X[:100], 10)[1]
-    assert nk.metrics.recall_k_at_k(slow, truth, 10) > nk.metrics.recall_k_at_k(fast, truth, 10) + 0.05
-
-
-def test_a_fast_scan_of_faiss_is_read(vectors):
-    X, Y = vectors[0][:500], vectors[1][:500]
-    for text, kind in (
-        ("RQ4x4fs_Nrq2x4", ResidualQuantizer),
-        ("PRQ2x2x4fs_Nrq2x4", ProductResidualQuantizer),
-        ("IVF4,RQ4x4fsr_Nrq2x4", ResidualQuantizer),
-    ):
-        peer = faiss.index_factory(X.shape[1], text)
-        peer.train(X)
-        ours = kind.from_faiss(peer)
-        again = ours.to_faiss()
-        ours.add_to(again, Y)
-        peer.add(Y)
-        assert ours.norm_bits == 8
-        np.testing.assert_array_equal(peer.search(Y[:20], 5)[1], again.search(Y[:20], 5)[1])
-    rows = faiss.index_factory(X.shape[1], "IVF4,RQ4x4fs_Nrq2x4")  # which codes rows and not what lists leave
-    rows.train(X)
-    with pytest.raises(ValueError, match="by_residual=False"):
+def test_an_index_of_faiss_with_norms_in_its_codes_is_refused(vectors):
+    peer = faiss.index_factory(vectors[0].shape[1], "RQ4x4_Nqint8")
+    peer.train(vectors[0][:500])
+    with pytest.raises(ValueError, match="keeps a norm in each code"):
+        ResidualQuantizer.from_faiss(peer)
+    rows = faiss.index_factory(vectors[0].shape[1], "IVF4,RQ4x4")  # which codes rows and not what lists leave
+    rows.train(vectors[0][:500])
+    rows.by_residual = False
+    with pytest.raises((ValueError, TypeError)):
         ResidualQuantizer.from_faiss(rows)
 
 

@@ -240,7 +240,7 @@ def coarse_places(inner: faiss.Index) -> int:
         return inner.pq.M
     # by inner products unit vectors of sentences lost .011 of ten neighbours
     sums = isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer)
-    return (inner.aq.tot_bits - inner.aq.norm_bits) // 2 if sums and inner.metric_type == faiss.METRIC_L2 else 0
+    return inner.aq.tot_bits // 2 if sums and inner.metric_type == faiss.METRIC_L2 else 0
 
 
 def candidates(inner: faiss.Index, k: int, n_rows: int | None = None) -> int:

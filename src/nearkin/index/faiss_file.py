@@ -14,7 +14,7 @@ import numpy as np
 # that must be below 2; an array "*4", a count and as many times 4 bytes; "x24:list", a count, 24 bytes and as many
 # times the layout of a name; the mark "=LTra"; "<2", one of the marks of these levels; or what `_follow` knows by name.
 _HEAD = "29 4<2"  # d, ntotal, two numbers without meaning, is_trained; metric
-_SUMS = "16 *8 1 *4 norms"  # d, M; nbits; is_trained; codebooks
+_SUMS = "16 *8 1 *4 4<2 8"  # d, M; nbits; is_trained; codebooks; no norms, and limits of these
 _SPLITS = f"{_SUMS} x0:sum"
 _LISTS = f"{_HEAD} 16 <1 1<2 *8"  # nlist, nprobe; centroids; the map of rows
 _LAYOUTS = {  # level, layout
@@ -26,14 +26,10 @@ _LAYOUTS = {  # level, layout
     "IxPR": (1, f"{_HEAD} {_SPLITS} 8 *1"),
     "IxSQ": (1, f"{_HEAD} 28 *4 *1"),
     "IPfs": (1, f"{_HEAD} product 28 *1"),
-    "IRfs": (1, f"{_HEAD} {_SUMS} 81 *1"),
-    "IPRf": (1, f"{_HEAD} {_SPLITS} 73 *1"),
     "IwPQ": (1, f"{_LISTS} 9 product =ilar"),
     "IwRQ": (1, f"{_LISTS} 8 {_SUMS} 13 =ilar"),
     "IwPR": (1, f"{_LISTS} 8 {_SPLITS} 5 =ilar"),
     "IwPf": (1, f"{_LISTS} 33 product =ilbl"),
-    "IVRf": (1, f"{_LISTS} {_SUMS} 82 =ilbl"),
-    "NPRf": (1, f"{_LISTS} {_SPLITS} 74 =ilbl"),
     "IxPT": (2, f"{_HEAD} 4<2 =LTra <2"),
     "IxM2": (3, f"{_HEAD} <3 *8"),
     "IBM2": (3, "21 <2 *8"),
@@ -43,7 +39,6 @@ _LAYOUTS = {  # level, layout
     "list": (4, "*8 *1"),
     "sum": (4, f"{_SUMS} 8"),
 }
-_ARRAYS = {6: 1, 7: 1, 8: 2, 9: 2}  # arrays of each of FAISS's ways to keep a norm, from ST_norm_cqint8 on
 
 
 def check_file(file: BinaryIO) -> None:
@@ -70,7 +65,7 @@ def _follow(file: BinaryIO, layout: str) -> None:
             for _ in range(count):
                 _follow(file, _LAYOUTS[name][1])
         elif mark == "<" and before:
-            need(_number(file, int(before)) < int(after), "it has a metric, a map or transforms of another kind")
+            need(_number(file, int(before)) < int(after), "it has norms, a metric, a map or transforms of another kind")
         elif mark:
             name = file.read(4).decode("latin-1")
             level, inner = _LAYOUTS.get(name, (4, ""))
@@ -79,7 +74,7 @@ def _follow(file: BinaryIO, layout: str) -> None:
         elif step.isdigit():
             _skip(file, int(step))
         else:
-            {"product": _product, "norms": _norms, "lists": _lists}[step](file)
+            {"product": _product, "lists": _lists}[step](file)
 
 
 def _skip(file: BinaryIO, size: int) -> None:
@@ -104,13 +99,6 @@ def _product(file: BinaryIO) -> None:
     d, M, bits = (_number(file) for _ in range(3))
     need(d >= M and bits <= 24, "its codes are of an unknown size")  # FAISS has tables of M and of d rows
     need(_array(file, 4) == d << bits, "it has another number of centroids")
-
-
-def _norms(file: BinaryIO) -> None:
-    kind = _number(file, 4)
-    _skip(file, 8)
-    for _ in range(_ARRAYS.get(kind, 0)):
-        _array(file, 4)
 
 
 def _lists(file: BinaryIO) -> None:

@@ -17,7 +17,7 @@ from typing import Any, cast
 import faiss
 import numpy as np
 
-from nearkin._faiss import FaissIndex, clear_padding, innermost, list_codes, move_to_full_blocks
+from nearkin._faiss import FaissIndex, byte_codes, clear_padding, innermost, list_codes, move_to_full_blocks
 from nearkin._fields import counted
 from nearkin._storage import open_file
 from nearkin.index.faiss_file import check_file, need
@@ -108,6 +108,7 @@ def _check_lists(index: Any, own: np.ndarray | None) -> None:
     coarse: Any = faiss.downcast_index(index.quantizer)
     lists: Any = faiss.downcast_InvertedLists(index.invlists)
     need((coarse.ntotal, coarse.d) == (index.nlist, index.d), "it has other lists")
+    need(bool(np.isfinite(byte_codes(coarse).view(np.float32)).all()), "the middle of a list is no number")
     if isinstance(index, faiss.IndexIVFFastScan):
         blocks = lists.n_per_block, lists.block_size, index.nbits
         need(blocks == (index.bbs, index.bbs * index.M2 // 2, 4), "its blocks are of another size")

@@ -66,7 +66,7 @@ DEFAULTS = Defaults()
 
 class Scan:
     """How FAISS's index behind a rotation is searched (in lists or flat, codes in blocks of 4 bits or plain, sums of
-    centroids with a rounded norm in the code or without one), and what searches of its vectors share."""
+    centroids), and what searches of its vectors share."""
 
     def __init__(self, index: faiss.Index, coarse: CoarseScan | None = None) -> None:
         self.index: faiss.Index = index
@@ -79,10 +79,7 @@ class Scan:
         self.by_distance: bool = self.inner.metric_type == faiss.METRIC_L2
         self.sums: bool = hasattr(self.inner, "aq")
         self.codec: Any = self.inner.aq if self.sums else getattr(self.inner, "pq", None)  # None: scalar codes, or none
-        decodes = self.sums and self.codec.search_type == faiss.AdditiveQuantizer.ST_decompress
-        self.without_norm: bool = decodes and self.by_distance and not self.blocks
-        # FAISS's squared distances hold a rounded norm of the decoded row: no other score follows from them
-        self.rounds_norms: bool = self.sums and self.by_distance and not decodes
+        self.without_norm: bool = self.sums and self.by_distance
         self._ranking: Ranking | None = None
 
     @property
@@ -240,8 +237,6 @@ def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
     step = max(32, _LISTS_TABLES // (16 * inner.M * inner.nprobe)) if scan.lists else len(Q)
     found = [_by_faiss(inner, Q[first : first + step], k) for first in range(0, len(Q), step)]
     scores, positions = (np.concatenate(part) for part in zip(*found, strict=True))
-    if scan.sums and scan.by_distance:  # FAISS leaves out the term that is the same for all rows
-        scores = np.maximum(scores + np.einsum("qd,qd->q", Q, Q)[:, None], 0)
     # FAISS (1.15.1) divides by the range of its table, which is 0 where rows are equal, and by inner products leaves
     # out rows of the lowest value
     failed = (positions[:, -1] < 0) | np.isnan(scores.sum(axis=1))
@@ -378,7 +373,7 @@ class Ranking:
         """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation;
         `scores` (q, c) are FAISS's of `sought`."""
         scan, asked = self.scan, self.scan.real(Q)
-        if self.norms is not None and not scan.rounds_norms and not (scan.blocks and self.norms.n_bytes):
+        if self.norms is not None and not (scan.blocks and self.norms.n_bytes):
             stretched, few = self._stretched(asked, scores, positions, self.norms), min(_rounded(k), positions.shape[1])
             scores, positions = best_of(stretched, positions, few if scan.blocks else k, scan.by_distance)
             if not scan.blocks:

@@ -150,15 +150,11 @@ def _numbers(quantizer: faiss.AdditiveQuantizer, X: np.ndarray, n_rows: int) -> 
     return faiss.unpack_bitstrings(codes, quantizer.M, int(faiss.vector_to_array(quantizer.nbits)[0]))
 
 
-def packed(quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray, centres: np.ndarray | None = None) -> np.ndarray:
-    """FAISS's codes (n, bytes) uint8, with norms, if any, of the decoded vectors plus their `centres` (n, d') or
-    None."""
+def packed(quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray) -> np.ndarray:
+    """FAISS's codes (n, bytes) uint8."""
     numbers = np.ascontiguousarray(numbers, np.int32)
-    codes, before = np.zeros((len(numbers), quantizer.code_size), np.uint8), None
-    if centres is not None:
-        centres = np.ascontiguousarray(centres, np.float32)
-        before = faiss.swig_ptr(centres)
-    quantizer.pack_codes(len(numbers), faiss.swig_ptr(numbers), faiss.swig_ptr(codes), -1, None, before)
+    codes = np.zeros((len(numbers), quantizer.code_size), np.uint8)
+    quantizer.pack_codes(len(numbers), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
     return codes
 
 

@@ -46,6 +46,7 @@ DEFAULTS = Defaults()
 TRAINED = 65_536  # vectors of a fit, at most: 256 for each of 256 centroids, FAISS's own limit
 FEWEST = 256  # vectors that centroids of a byte are trained on, at least
 MINUTE, TIMES = 60.0, 3  # predicted seconds that are never too long, nor are these times those of product codes
+_LEVELLED = 8_192  # vectors whose norms decide the levels, at most
 _LISTS = 64  # of short fits, at most
 _SCREENED = 4_096  # rows of a short fit, and rows to be found, at most
 _SHORT = {"max_iter": 4, "beam_size": 8}  # settings of a short fit
@@ -126,7 +127,10 @@ def fitted_codec(
     """The quantizer of the codec with those of the settings that it has, fitted on vectors X (n, d), and the levels of
     its byte for norms. `queries` (q, d) are passed on if it trains for the index's metric."""
     quantizer = codec.unfitted(size, **settings)
-    norms = Norms.learned(whole_rows(quantizer, X)) if codec.norm else None
+    norms = None
+    if codec.norm:
+        rows = whole_rows(quantizer, X)
+        norms = Norms.learned(rows[np.random.default_rng(0).permutation(len(rows))[:_LEVELLED]])
     if isinstance(quantizer, AbstractAdditiveQuantizer):
         uses_queries = quantizer.metric == "ip"
     else:

@@ -183,27 +183,24 @@ def _padded(codebooks: np.ndarray) -> np.ndarray:
     return filled
 
 
-def scanned_rows(X: np.ndarray, metric: str, queries: np.ndarray | None = None) -> HeldOut:
-    """What compares scans, from vectors X (n, d) that a quantizer was fitted on. A scan rounds tables to 8 bits: with
-    one centroid far out it finds next to nothing."""
-    return HeldOut.split(X[np.random.default_rng(0).permutation(len(X))[: ROWS + OF_TRIALS.queries]], queries, metric)
-
-
 def may_scan_fast(
     X: np.ndarray, quantizer: ScannedCodes, metrics: Iterable[str], queries: np.ndarray | None = None
 ) -> dict[str, bool]:
-    """By metric whether the fast scan of its codes wins over the exact one, by vectors X (n, d) as `scanned_rows` takes
-    them, which are encoded once."""
-    found, codes = dict[str, bool](), None
+    """By metric whether the fast scan of its codes, the cheaper one, wins over the exact scan by recall and what it may
+    lose, for held-out vectors of X (n, d) or given queries. It rounds tables to 8 bits: with one centroid far out it
+    finds next to nothing."""
+    wins, sample = dict[str, bool](), X[np.random.default_rng(0).permutation(len(X))[: ROWS + OF_TRIALS.queries]]
     for metric in metrics:
-        held = scanned_rows(X, metric, queries)
-        codes = quantizer.faiss_codes(held.rows) if codes is None else codes
-        scans = (quantizer.to_faiss(metric, fast_scan=fast) for fast in (False, True))
-        found[metric] = fast_scan_wins(*(scan_recall(held, codes, index) for index in scans))
-    return found
+        held, trial = HeldOut.split(sample, queries, metric), Trial[str]()
+        codes = quantizer.faiss_codes(held.rows)
+        for cost, name in enumerate(("fast", "exact")):
+            recall = _scan_recall(held, codes, quantizer.to_faiss(metric, fast_scan=name == "fast"))
+            trial.add(name, recall + _LOST * (name == "fast"), cost)
+        wins[metric] = trial.winner() == "fast"
+    return wins
 
 
-def scan_recall(held: HeldOut, codes: np.ndarray, index: faiss.Index) -> np.ndarray:
+def _scan_recall(held: HeldOut, codes: np.ndarray, index: faiss.Index) -> np.ndarray:
     """The recall (q,) of an empty `index`, filled with the vectors' codes (n, bytes) as it stores them."""
     add_codes(index, codes)
     inner = innermost(index)
@@ -217,11 +214,3 @@ def scan_recall(held: HeldOut, codes: np.ndarray, index: faiss.Index) -> np.ndar
         return np.where(np.isnan(scores), 0, scores), ids  # by tables of zeros
 
     return held.found(search)
-
-
-def fast_scan_wins(exact: np.ndarray, fast: np.ndarray) -> bool:
-    """Whether a fast scan, the cheaper one, wins by its recall (q,) and what it may lose over the exact scan."""
-    trial = Trial[str]()
-    trial.add("fast", fast + _LOST, 0)
-    trial.add("exact", exact, 1)
-    return trial.winner() == "fast"

@@ -29,18 +29,14 @@ from nearkin.quantization.additive import (
     packed,
     parts_of,
     query_moment,
-    start,
     steady_numbers,
 )
-from nearkin.quantization.axis import learned_grid
-from nearkin.quantization.codebooks import CoarseQuantizer, calming_scale, make_room
+from nearkin.quantization.codebooks import CoarseQuantizer, make_room
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.statistics import Shard, far_rows, shared_generator, whole_rows
 
-NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}  # bits -> FAISS's search type
 _MOST_POINTS = 256  # rows that are trained on, at most, for each centroid
-LEARNED_NORMS = {4: "ST_norm_cqint4", 8: "ST_norm_cqint8"}
 
 
 @dataclass(eq=False, repr=False)
@@ -50,9 +46,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     KIND: ClassVar[str]
     CODER: ClassVar[str]  # FAISS's name of the quantizer
     coding_codebooks_ = coding_metric_ = coarse_centroids_ = None
-    norm_values_ = norm_tables_ = norm_origin_ = None
-    norm_scale_, share_ = 1, 0.0
-    normalized_ = fast_scan_ = None  # not known for one that was not fitted here
+    share_ = 0.0
+    normalized_ = None  # not known for one that was not fitted here
 
     n_splits: int = 2
     n_codebooks: int = 4
@@ -60,7 +55,6 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     rotation: str | None = "procrustes"
     _: KW_ONLY
     beam_size: int = 5
-    norm_bits: int = 0
     max_iter: int = 14
     smoothing: float = 0.75
     metric: str = "l2"
@@ -124,16 +118,10 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             rotation = np.hstack([np.pad(part, ((0, 0), (0, 1))) for part in parts])
         self.rotation_ = rotation
         codebooks[:, 0] += (mean @ self.rotation_).reshape(len(codebooks), 1, -1)  # the first codebook carries the mean
-        self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
-        self.norm_values_ = self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = self.fast_scan_ = None
+        self.codebooks_, self.coding_codebooks_ = codebooks, None
         if self.known:
             with serial_products(products):
                 self._learn_order(X, generator)
-        if self.norm_bits:
-            self._learn_norms(X, far, generator)
-        elif self.n_centroids == faiss_bridge.SCANNED:
-            asked = None if queries is None else _check.check_queries(queries, X.shape[1])
-            self.fast_scan_: bool | None = faiss_bridge.may_scan_fast(X, self, ["ip"], asked)["ip"]
         return self
 
     def _learn(self, X: np.ndarray, moment: np.ndarray | None, seed: int, callback: Callback) -> AdditiveFit:
@@ -158,34 +146,6 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             self.codebooks_, numbers, X @ self.rotation_, centres, self.metric == "ip", generator
         )
 
-    def _learn_norms(self, X: np.ndarray, far: np.ndarray, generator: np.random.Generator) -> None:
-        """Learn the squared norms that the bits encode from the codes of rows X (n, d) and far rows (m, d), and the
-        tables of a fast scan if its recall suffices; about the mean of X, with lists about their centroids, whose
-        residuals FAISS codes."""
-        n, X = len(X), np.concatenate([X, far])
-        decoded = self._decoded(self.encode(X))
-        mean = decoded[:n].mean(axis=0, dtype=np.float64).astype(np.float32)
-        if self.coarse_centroids_ is None:
-            middles = self.norm_origin_ = mean
-        else:
-            middles = (self.coarse_centroids_ @ self.rotation_)[CoarseQuantizer(self.coarse_centroids_).assign(X)]
-        norms = np.square(decoded - middles, dtype=np.float64).sum(axis=1)
-        self.norms_: np.ndarray = np.array([norms.min(), norms.max()], np.float32)
-        if self.norm_bits in LEARNED_NORMS:
-            # FAISS's equal steps kept .146 of ten neighbours of Student t(2), a learned grid .500
-            self.norm_values_: np.ndarray | None = learned_grid(np.sort(norms), 2**self.norm_bits)
-        if self.norm_bits == 8 and self.n_centroids == faiss_bridge.SCANNED:
-            held, origin = faiss_bridge.scanned_rows(X, "l2"), self.norm_origin_
-            exact = faiss_bridge.scan_recall(held, self.faiss_codes(held.rows), self.to_faiss())
-            self.norm_origin_ = mean
-            norms = np.square(decoded[:n] - mean, dtype=np.float64).sum(axis=1)  # FAISS takes their squares
-            self.norm_tables_ = learn_tables(norms, draw_seed(generator))
-            self.norm_scale_: int = learned_scale(self._inner(fast=True), held.queries @ self.rotation_ - mean)
-            fast = faiss_bridge.scan_recall(held, self.faiss_codes(held.rows), self.to_faiss())
-            if not faiss_bridge.fast_scan_wins(exact, fast):
-                self.norm_tables_: np.ndarray | None = None
-                self.norm_origin_: np.ndarray | None = origin
-
     def _check_parameters(self) -> None:
         K = _check.check_integer(self.n_centroids, "n_centroids", low=2, high=65536)
         if K & (K - 1):
@@ -198,7 +158,6 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         _check.check_real(self.smoothing, "smoothing", low=0, high=1)
         _check.check_choice(self.metric, "metric", METRIC_TYPES)
         _check.check_choice(self.known, "known", (False, True))
-        _check.check_choice(self.norm_bits, "norm_bits", NORMS)
 
     # ---- coding ----------------------------------------------------------------------------------------------------
 
@@ -207,13 +166,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         check_is_fitted(self)
         X = _check.check_magnitude(_check.validate_vectors(self, X))
         numbers, lists = self._chosen(X)
-        index = self._inner(fast=self.norm_tables_ is not None)  # it stays: it owns its quantizer
-        if self.coarse_centroids_ is None or lists is None:
-            return packed(index.aq, numbers)
-        coarse = self.coarse_centroids_ @ self.rotation_
-        origin = 0 if self.norm_origin_ is None else self.norm_origin_
-        codes = packed(index.aq, numbers, None if self.norm_tables_ is None else (coarse - origin)[lists])
-        return np.hstack([CoarseQuantizer.pack(lists, len(coarse)), codes])
+        index = self._inner()  # it stays: it owns its quantizer
+        codes = packed(index.aq, numbers)
+        return codes if lists is None else np.hstack([CoarseQuantizer.pack(lists, self.n_lists), codes])
 
     def _chosen(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Numbers of centroids (n, splits M) and of lists (n,), None without lists, for rows X (n, d)."""
@@ -267,8 +222,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
 
     def _decoded(self, codes: np.ndarray) -> np.ndarray:
         """The rotated rows (n, d') of codes."""
-        decoded, origin = self._inner().sa_decode(np.ascontiguousarray(codes)), self._origin("l2")
-        return decoded if origin is None else decoded + origin
+        return self._inner().sa_decode(np.ascontiguousarray(codes))
 
     # ---- FAISS and folders -----------------------------------------------------------------------------------------
 
@@ -277,50 +231,31 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         """Whether codebooks are trained for the order of vectors by FAISS's own scores (`known`)."""
         return self.known
 
-    def scans_fast(self, metric: str) -> bool:
-        """Whether an index by `metric` uses FAISS's fast scan by default.
-
-        It needs 16 centroids, by "l2" `norm_bits=8`, by "ip" none, and vectors whose neighbours it keeps, to .005.
-        """
-        return self.norm_tables_ is not None if metric == "l2" else bool(self.fast_scan_)
-
-    def to_faiss(self, metric: str = "l2", *, fast_scan: bool | None = None) -> faiss.Index:
+    def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty FAISS index with these codes; `metric` is "l2" or "ip".
 
-        By "l2" without `norm_bits` FAISS decodes every code for every query: exact and slow. With them, and by "ip",
-        it adds entries of tables, as for product codes. `fast_scan`: FAISS's faster search of 4-bit codes, whose
-        distances are rounded; None: where the norms are for it.
+        By "l2" FAISS decodes every code for every query: exact and slow. By "ip" it adds entries of tables, as for
+        product codes.
         """
         check_is_fitted(self)
         _check.check_choice(metric, "metric", METRIC_TYPES)
-        norms = self.norm_tables_ is not None and metric == "l2"
-        fast = norms if fast_scan is None else fast_scan
-        fits = self.norm_tables_ is not None if metric == "l2" else not self.norm_bits
-        if fast and not (fits and self.codebooks_.shape[2] == faiss_bridge.SCANNED):
-            raise ValueError(
-                f"fast_scan by {metric!r} needs n_centroids=16 and norm_bits={0 if metric == 'ip' else 8}, and vectors "
-                f"whose neighbours it keeps; this quantizer has n_centroids={self.codebooks_.shape[2]}, "
-                f"norm_bits={self.norm_bits}"
-            )
-        if norms and not fast:
-            raise ValueError(
-                "fast_scan is False, and 16 centroids with norm_bits=8 have norms that the fast scan alone reads; fit "
-                "with norm_bits=4 or 32, or leave fast_scan out"
-            )
-        inner, origin, R = self._inner(metric, fast=fast, encodes=True), self._origin(metric), self.rotation_
-        plain = origin is None and np.array_equal(R, np.eye(len(R)))
-        return inner if plain else faiss_bridge.behind_rotation(R, inner, origin)
+        inner, R = self._inner(metric, encodes=True), self.rotation_
+        return inner if np.array_equal(R, np.eye(len(R))) else faiss_bridge.behind_rotation(R, inner)
 
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:
         """The quantizer inside a trained FAISS index of such codes, inverted or not, rotated only if there are splits.
 
-        TypeError for another index. `beam_size` and the least and largest norm are those of the index.
+        TypeError for another index, ValueError for one that keeps norms in its codes. `beam_size` is the index's.
         """
         R, inner = faiss_bridge.front_rotation(index)  # `index` stays: it owns what `inner` reads
-        if not any(isinstance(inner, cls._kind(lists, fast)) for lists in (False, True) for fast in (False, True)):
+        if not isinstance(inner, cls._kind(False) | cls._kind(True)):
             raise TypeError(f"index holds a faiss.{type(inner).__name__}; it must be an Index{cls.CODER}")
         coder = faiss.downcast_AdditiveQuantizer(inner.aq)
+        if coder.norm_bits:
+            raise ValueError(
+                "index keeps a norm in each code; nearkin keeps norms in its index: Index.build(norms=True)"
+            )
         parts = parts_of(coder)
         bits = {int(b) for part in parts for b in faiss.vector_to_array(part.nbits)}
         if len(bits) != 1 or (R is not None and not cls.CODER.startswith("Product")):
@@ -333,66 +268,34 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         if cls.CODER.startswith("Product"):
             made.n_splits, made.rotation = len(parts), None if R is None else "procrustes"
         made.codebooks_ = np.stack([faiss.vector_to_array(part.codebooks).reshape(M, K, -1) for part in parts])
-        made.norms_ = np.array([coder.norm_min, coder.norm_max], np.float32)
         made.rotation_ = np.eye(inner.d, dtype=np.float32) if R is None else R
         if (lists := faiss_bridge.lists_of(inner, R)) is not None:
             made.coarse_centroids_, made.n_lists = lists, len(lists)
         made.n_features_in_, made.history_, made.n_iter_ = len(made.rotation_), [], 0
-        if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan) and inner.metric_type == faiss.METRIC_L2:
-            made.norm_tables_ = faiss.vector_to_array(inner.aq.norm_tabs).reshape(2, faiss_bridge.SCANNED)
-            made.norm_bits, made.norm_scale_ = 8, int(inner.norm_scale)
         return made
 
     @classmethod
-    def _kind(cls, inverted: bool, fast: bool) -> type[Any]:
-        """FAISS's class of index; `fast` is for one that scans 4-bit codes."""
-        return getattr(faiss, f"Index{'IVF' if inverted else ''}{cls.CODER}{'FastScan' if fast else ''}")
+    def _kind(cls, inverted: bool) -> type[Any]:
+        """FAISS's class of index."""
+        return getattr(faiss, f"Index{'IVF' if inverted else ''}{cls.CODER}")
 
     def _shape(self, splits: int, M: int) -> tuple[int, ...]:
         """The sizes that FAISS's constructors take between the width and the bits."""
         return (splits, M) if self.CODER.startswith("Product") else (M,)
 
-    def _origin(self, metric: str) -> np.ndarray | None:
-        return self.norm_origin_ if metric == "l2" else None
-
-    def _inner(self, metric: str = "l2", *, fast: bool = False, encodes: bool = False) -> faiss.Index:
-        """The FAISS index of the rotated rows; `fast` is for one that scans 4-bit codes, `encodes` for one that will
-        add vectors. It is about the norms' origin, if there is one: lists' centroids are moved there, else the first
-        codebook."""
-        codebooks, origin = self.codebooks_, self._origin(metric)
-        splits, M, K, width = codebooks.shape
-        shape = (
-            *self._shape(splits, M),
-            faiss_bridge.code_bits(K),
-            METRIC_TYPES[metric],
-            self._search_type(metric, fast),
-        )
+    def _inner(self, metric: str = "l2", *, encodes: bool = False) -> faiss.Index:
+        """The FAISS index of the rotated rows; `encodes` is for one that will add vectors."""
+        splits, M, K, width = self.codebooks_.shape
+        by = faiss.AdditiveQuantizer.ST_LUT_nonorm if metric == "ip" else faiss.AdditiveQuantizer.ST_decompress
+        shape = (*self._shape(splits, M), faiss_bridge.code_bits(K), METRIC_TYPES[metric], by)
         if self.coarse_centroids_ is None:
-            if origin is not None:
-                codebooks = codebooks.copy()
-                codebooks[:, 0] -= origin.reshape(splits, 1, -1)
-            index = self._kind(False, fast)(splits * width, *shape)
+            index = self._kind(False)(splits * width, *shape)
         else:
-            centroids = self.coarse_centroids_ @ self.rotation_ - (0 if origin is None else origin)
-            index = faiss_bridge.with_lists(self._kind(True, fast), centroids, metric, *shape)
-        coder = faiss.downcast_AdditiveQuantizer(index.aq)
-        fill(coder, codebooks, self.beam_size, encodes=encodes)
-        coder.norm_min, coder.norm_max = map(float, self.norms_)
-        if fast and self.norm_tables_ is not None:
-            fill_tables(index.aq, self.norm_tables_)
-            index.norm_scale = self.norm_scale_
-        elif self.norm_values_ is not None and not fast:
-            fill_values(index.aq, self.norm_values_)
+            centroids = self.coarse_centroids_ @ self.rotation_
+            index = faiss_bridge.with_lists(self._kind(True), centroids, metric, *shape)
+        fill(faiss.downcast_AdditiveQuantizer(index.aq), self.codebooks_, self.beam_size, encodes=encodes)
         index.is_trained = True
         return index
-
-    def _search_type(self, metric: str, fast: bool) -> int:
-        """FAISS's way to compare: by tables alone where no norm is needed."""
-        by_tables = metric == "ip" and not self.norm_bits
-        if fast and not by_tables:
-            return faiss.AdditiveQuantizer.ST_norm_rq2x4
-        norms = NORMS if self.norm_values_ is None else LEARNED_NORMS
-        return getattr(faiss.AdditiveQuantizer, "ST_LUT_nonorm" if by_tables else norms[self.norm_bits])
 
 
 @lru_cache(maxsize=2)  # one vector at a time would wait for tables of products each time
@@ -417,7 +320,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     ----------
     n_splits, n_codebooks: parts, and codebooks M of each. With 256 centroids a code has n_splits * n_codebooks bytes.
     rotation: "procrustes", or None for the given axes.
-    n_centroids, beam_size, norm_bits, max_iter, smoothing, metric, known, n_lists, random_state: as those of
+    n_centroids, beam_size, max_iter, smoothing, metric, known, n_lists, random_state: as those of
         `ResidualQuantizer`.
 
     Attributes
@@ -427,12 +330,6 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     rotation_: (d, d') float32; d' > d only where n_splits does not divide d, or with the column of errors.
     coding_metric_, share_: (n_splits, w, w) and a float, those of `AdditiveFit`.
     coarse_centroids_: (n_lists, d) float32, or None.
-    norms_: (2,), the least and the largest squared norm of a decoded vector, zeros without `norm_bits`.
-    norm_values_: (16,) or (256,), the squared norms that 4 or 8 bits encode; None for equal steps between `norms_`.
-    norm_tables_, norm_scale_: (2, 16) and its divisor: the two parts of a squared norm that FAISS's fast scan adds up,
-        or None.
-    norm_origin_: (d',), the point about which norms are taken, None for 0.
-    fast_scan_: whether a fast scan by "ip" has enough recall, None if that is not known.
     history_, normalized_, n_iter_, n_features_in_: as in `ProductQuantizer`.
 
     Raises
@@ -460,7 +357,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     """Code a vector by a sum of `n_codebooks` centroids of full width (Chen, Guan & Wang 2010): one split.
 
     At equal bytes its recall is higher than a product quantizer's, above all at few bytes. Encoding takes tens of times
-    longer, and so does search without `norm_bits`. FAISS trains the start and searches the codes by beams; all
+    longer, and so does search by plain FAISS. FAISS trains the start and searches the codes by beams; all
     codebooks are then refitted together, a few rounds.
 
     Parameters
@@ -468,9 +365,6 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     n_codebooks: M. With 256 centroids it is the number of bytes of a code.
     n_centroids: K of every codebook, a power of two.
     beam_size: partial sums kept at each codebook while a vector is encoded; more are slower and better.
-    norm_bits: 0, 4, 8 or 32 bits that are added to a code for the vector's norm. FAISS then searches by "l2" from
-        tables, as fast as product codes, instead of decoding. 8 with `n_centroids=16` uses its fast scan, ten times
-        faster, unless that lowers the recall of the training vectors, as it may if their norms differ much.
     max_iter: rounds of refitting.
     smoothing: share of the vectors, 0 to 1, that a round replaces by vectors drawn between near ones. More is better
         for unseen vectors, less for training vectors.
@@ -487,7 +381,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     ----------
     codebooks_: (1, M, K, d) float32.
     rotation_: (d, d), the identity.
-    coarse_centroids_, norms_, history_, normalized_, n_features_in_: as in `ProductResidualQuantizer`.
+    coarse_centroids_, history_, normalized_, n_features_in_: as in `ProductResidualQuantizer`.
 
     Raises
     ------
@@ -511,28 +405,3 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     n_splits: int = field(default=1, init=False)
     rotation: str | None = field(default=None, init=False)
     max_iter: int = field(default=18, kw_only=True)
-
-
-def fill_values(quantizer: faiss.AdditiveQuantizer, values: np.ndarray) -> None:
-    """Set the values (count,) among which FAISS's quantizer finds a norm's code."""
-    quantizer.qnorm.reset()
-    quantizer.qnorm.add(np.ascontiguousarray(values, np.float32).reshape(-1, 1))
-
-
-def learn_tables(norms: np.ndarray, seed: int) -> np.ndarray:
-    """Tables (2, 16) float32 whose sums lie near the squared norms (n,): a residual quantizer of one column."""
-    size = calming_scale(norms)  # squares of what is too large end FAISS's k-means, and with it the process
-    return start(np.float32(size * norms[:, None]), 2, faiss_bridge.SCANNED, seed).reshape(2, -1) / np.float32(size)
-
-
-def fill_tables(quantizer: faiss.AdditiveQuantizer, tables: np.ndarray) -> None:
-    """Set the tables (2, 16) and all of their sums, among which FAISS's quantizer finds a norm's code."""
-    faiss.copy_array_to_vector(np.ascontiguousarray(tables, np.float32).ravel(), quantizer.norm_tabs)
-    fill_values(quantizer, tables[0][None, :] + tables[1][:, None])
-
-
-def learned_scale(index: faiss.Index, Q: np.ndarray) -> int:
-    """FAISS's divisor of the norms' tables, which it rounds to bytes, for queries Q (q, d')."""
-    Q = np.ascontiguousarray(Q, np.float32)
-    index.estimate_norm_scale(len(Q), faiss.swig_ptr(Q))
-    return int(index.norm_scale)
