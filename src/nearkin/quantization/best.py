@@ -6,7 +6,7 @@ fitted in full."""
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from nearkin._check import (
 from nearkin._faiss import compared as decoded_by_faiss
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record, Seed
-from nearkin.contracts import Callback, Quantizer, ignore
+from nearkin.contracts import Callback, Quantizer, VectorCodes, ignore
+from nearkin.contracts import Codec as Decoding
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.trial import HeldOut, Trial, held_out, mean_interval
@@ -111,7 +112,7 @@ class Screening:
             index = fitted.to_faiss(held.metric)
             fitted.add_to(index, held.rows)
             return held.recall(*decoded_by_faiss(index, held.queries)), n_bytes
-        rows = fitted.decode(codes)
+        rows = cast(Decoding, fitted).decode(codes)
         rows = rows if norms is None else norms.restored(rows, held.rows)
         return held.recall(rows, widened(held.queries, rows.shape[1])), n_bytes
 
@@ -123,10 +124,10 @@ def fitted_codec(
     queries: np.ndarray | None = None,
     callback: Callback = ignore,
     **settings: Any,
-) -> tuple[Any, Norms | None]:
+) -> tuple[VectorCodes, Norms | None]:
     """The quantizer of the codec with those of the settings that it has, fitted on vectors X (n, d), and the levels of
     its byte for norms. `queries` (q, d) are passed on if it trains for the index's metric."""
-    quantizer = codec.unfitted(size, **settings)
+    quantizer: Any = codec.unfitted(size, **settings)
     norms = None
     if codec.norm:
         rows = whole_rows(quantizer, X)

@@ -10,6 +10,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from sklearn.base import BaseEstimator
+
 from nearkin._check import check_integer
 from nearkin._types import Seed
 from nearkin.quantization.axis import AxisQuantizer
@@ -86,7 +88,7 @@ class Codec(NamedTuple):
     compared: int = 256
     norm: int = 0
 
-    def unfitted(self, size: Size, **settings: object) -> Any:
+    def unfitted(self, size: Size, **settings: object) -> BaseEstimator:
         """The quantizer, with those of the settings that it has; ValueError if there is none of this size."""
         quantizer = self.make(self._own(size))
         for name in ("n_centroids", "n_lists"):
