@@ -17,6 +17,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from nearkin.integrations import LangChainStore, documents
+from tests.covering import each
 
 kit = pytest.importorskip("langchain_tests.integration_tests.vectorstores", reason="needs langchain-tests")
 
@@ -32,7 +33,7 @@ class Letters(Embeddings):
 
 
 class TestKit(kit.VectorStoreIntegrationTests):
-    @pytest.fixture(params=[None, nk.quantization.ScalarQuantizer(8)], ids=["exact", "codes"])
+    @pytest.fixture(params=[None, 2], ids=["exact", "bytes"])
     def vectorstore(self, request: pytest.FixtureRequest) -> LangChainStore:
         return LangChainStore(self.get_embeddings(), request.param)
 
@@ -68,12 +69,12 @@ def test_a_store_comes_back_with_texts_and_metadata(store: LangChainStore, tmp_p
     assert again.similarity_search_with_score("apple", k=3) == store.similarity_search_with_score("apple", k=3)
     again.delete(["a"])
     again.add_texts(["pears\nand\u2028more"], [{"n": [1, None]}], ids=["d"])
-    again.save(tmp_path / "store")
+    again.save(tmp_path / "store", overwrite=True)
     assert LangChainStore.load(tmp_path / "store", Letters()).get_by_ids(["a", "d"])[0].metadata == {"n": [1, None]}
     assert "d" in nk.Index.load(tmp_path / "store" / "index")
     again.add_texts(["z"], [{"when": object()}], ids=["z"])
-    with pytest.raises(TypeError, match="document 'z' cannot be saved"):
-        again.save(tmp_path / "store")
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        again.save(tmp_path / "store", overwrite=True)
     LangChainStore(Letters()).save(tmp_path / "empty")
     assert LangChainStore.load(tmp_path / "empty", Letters()).similarity_search("x") == []
     lines = tmp_path / "store" / "documents.jsonl"
@@ -121,40 +122,22 @@ def test_threads_share_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
             call("ab")
 
 
-METADATA = {
-    "a": {"n": 1, "k": "x", "tags": ["p"]}, "b": {"n": 5, "k": "y", "seen": None},
-    "c": {"n": 9, "k": "z"}, "d": {"n": "9", "day": "2024-05-01"},
-}  # fmt: skip
+METADATA = {"a": {"n": 1, "k": "x"}, "b": {"n": 5, "k": "y", "seen": None}, "c": {"n": 9, "k": "z"}, "d": {"n": "9"}}
 FILTERS = [
-    ({}, "abcd"), ({"n": 5}, "b"), ({"n": 5, "k": "x"}, ""), ({"n": {"$eq": "9"}}, "d"), ({"n": {"$ne": 5}}, "acd"),
-    ({"n": {"$gt": 4}}, "bc"), ({"n": {"$gte": 5, "$lt": 9}}, "b"), ({"n": {"$lte": 5}}, "ab"), ({"n": [1, "9"]}, "ad"),
-    ({"k": {"$in": ["x", "q"]}}, "a"), ({"k": {"$nin": ["x", "y"]}}, "cd"), ({"k": {"$ne": "x"}}, "bcd"),
-    ({"day": {"$gt": "2024-01-31"}}, "d"), ({"seen": None}, "b"), ({"seen": {"$exists": True}}, "b"),
-    ({"k": {"$exists": False}}, "d"), ({"missing": 1}, ""), ({"missing": {"$lt": 1}}, ""),
-    ({"tags": {"$eq": ["p"]}}, "a"),
-    ({"$or": [{"n": 1}, {"k": "z"}]}, "ac"), ({"$and": [{"n": {"$gt": 0}}, {"$not": {"k": "y"}}]}, "ac"),
-    ({"$not": {"$or": [{"k": "x"}, {"n": "9"}]}}, "bc"), ({"n": {"$not": {"$gt": 4}}}, "ad"),
-    ({"k": "x", "$or": [{"n": 1}, {"n": 9}]}, "a"), ({"n": {"$or": [{"$lt": 2}, {"$gt": 8}]}}, "ac"),
-    (lambda document: document.metadata["n"] == "9", "d"),
+    ({}, "abcd"), ({"n": 5}, "b"), ({"n": 5, "k": "x"}, ""), ({"n": "9"}, "d"), ({"seen": None}, "b"),
+    ({"missing": 1}, ""), (lambda document: document.metadata.get("k", "z") >= "y", "bcd"),
 ]  # fmt: skip
-NO_FILTERS = [
-    "n", ["n"], 5, {"$n": 5}, {"n": {"$near": 5}}, {"n": {"gt": 5}}, {"n": {}}, {"n": {"$in": 5}}, {"n": {"$in": []}},
-    {"$and": []}, {"$or": {"n": 1}}, {"$and": [{}]}, {"$not": {}}, {"$not": [{"n": 1}]}, {"n": {"$exists": 1}},
-    {"$gt": 4}, {"k": "q", "n": {"$wrong": 1}}, {"$or": [{"k": "x"}, {"n": {"$wrong": 1}}]},
-]  # fmt: skip
+NO_FILTERS = ["n", ["n"], 5, {"$or": [{"n": 5}]}, {"n": {"$gt": 4}}, {"n": {}}, {"n": [1, 5]}, {"k": "x", "$n": 1}]
 
 
-@pytest.fixture
 def labelled() -> LangChainStore:
     return LangChainStore.from_texts(list(METADATA), Letters(), list(METADATA.values()), ids=list(METADATA))
 
 
-@pytest.mark.parametrize(("filter", "wanted"), FILTERS, ids=range(len(FILTERS)))
-def test_filters_select_in_every_search_and_after_load(
-    labelled: LangChainStore, filter: Any, wanted: str, tmp_path: Path
-) -> None:
-    labelled.save(tmp_path / "store")
-    for store in (labelled, LangChainStore.load(tmp_path / "store", Letters())):
+@each(("filter", "wanted"), FILTERS)
+def test_filters_select_in_every_search_and_after_load(filter: Any, wanted: str, tmp_path: Path) -> None:
+    labelled().save(tmp_path / "store")
+    for store in (labelled(), LangChainStore.load(tmp_path / "store", Letters())):
         searches = (
             store.similarity_search("a", 9, filter=filter),
             store.max_marginal_relevance_search("a", 9, filter=filter),
@@ -164,35 +147,33 @@ def test_filters_select_in_every_search_and_after_load(
         )
         for found in searches:
             assert sorted(document.id for document in found) == list(wanted)
-    if filter != {}:
-        labelled.delete(filter=filter)
-        assert sorted(labelled.documents.records) == [name for name in "abcd" if name not in wanted]
+        if filter != {}:
+            store.delete(filter=filter)
+            assert sorted(store.documents.records) == [name for name in "abcd" if name not in wanted]
 
 
-@pytest.mark.parametrize("filter", NO_FILTERS, ids=str)
-def test_what_is_no_filter_selects_and_deletes_nothing(labelled: LangChainStore, filter: Any) -> None:
+@each("filter", NO_FILTERS)
+def test_what_is_no_filter_selects_and_deletes_nothing(filter: Any) -> None:
     """Before, operators were values that no document has."""
-    for store in (labelled, LangChainStore(Letters())):
-        for call in (
-            lambda store=store: store.similarity_search("a", filter=filter),
-            lambda: labelled.delete(filter=filter),
-        ):
-            with pytest.raises((TypeError, ValueError), match="filter"):
-                call()
-    assert len(labelled.documents.records) == 4
+    store = labelled()
+    for call in (store.similarity_search, LangChainStore(Letters()).similarity_search, store.delete):
+        with pytest.raises(TypeError, match="filter is"):
+            call("a" if call != store.delete else None, filter=filter)
+    assert len(store.documents.records) == 4
 
 
-def test_nothing_is_deleted_without_ids_or_a_filter(labelled: LangChainStore) -> None:
+def test_nothing_is_deleted_without_ids_or_a_filter() -> None:
     """Before, `delete(filter=...)` and any unknown argument deleted all documents."""
+    store = labelled()
     for nothing in ({}, {"ids": None}, {"filter": None}, {"filter": {}}):
         with pytest.raises(ValueError, match="ids and filter are missing"):
-            labelled.delete(**nothing)
-    assert labelled.delete([])
-    assert labelled.delete(["nobody", "a", "a"])
-    assert labelled.delete(["a"])
-    assert labelled.delete(["b", "c"], filter={"n": {"$gt": 5}})
-    assert sorted(labelled.documents.records) == ["b", "d"]
-    assert [each.id for each in labelled.get_by_ids(["d", "nobody", "b"])] == ["d", "b"]
+            store.delete(**nothing)
+    assert store.delete([])
+    assert store.delete(["nobody", "a", "a"])
+    assert store.delete(["a"])
+    assert store.delete(["b", "c"], filter={"n": 9})
+    assert sorted(store.documents.records) == ["b", "d"]
+    assert [each.id for each in store.get_by_ids(["d", "nobody", "b"])] == ["d", "b"]
 
 
 UNKNOWN: dict[str, tuple[Any, ...]] = {
@@ -204,15 +185,16 @@ UNKNOWN: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_an_unknown_argument_is_an_error_in_every_method(labelled: LangChainStore, name: str) -> None:
+@each("name", UNKNOWN)
+def test_an_unknown_argument_is_an_error_in_every_method(name: str) -> None:
     """Before, they were passed over: a search by `where=` found documents of everybody."""
+    store = labelled()
     for argument in ("where", "filters", "namespace"):
         with pytest.raises(TypeError, match=argument):
-            getattr(labelled, name)(*UNKNOWN[name], **{argument: {"n": 1}})
+            getattr(store, name)(*UNKNOWN[name], **{argument: {"n": 1}})
         with pytest.raises(TypeError, match=argument):
-            asyncio.run(getattr(labelled, f"a{name}")(*UNKNOWN[name], **{argument: {"n": 1}}))
-    assert len(labelled.documents.records) == 4
+            asyncio.run(getattr(store, f"a{name}")(*UNKNOWN[name], **{argument: {"n": 1}}))
+    assert len(store.documents.records) == 4
 
 
 def test_every_method_with_any_arguments_is_tried() -> None:
@@ -223,24 +205,18 @@ def test_every_method_with_any_arguments_is_tried() -> None:
     assert takes_any <= {*UNKNOWN, *(f"a{name}" for name in UNKNOWN), "as_retriever"}
 
 
-def test_a_retriever_takes_what_langchain_knows(labelled: LangChainStore) -> None:
+def test_a_retriever_takes_what_langchain_knows() -> None:
+    store = labelled()
     for unknown in ({"filter": {"n": 1}}, {"k": 2}):
         with pytest.raises(TypeError, match=r"as_retriever has no argument .*search_kwargs"):
-            labelled.as_retriever(**unknown)
+            store.as_retriever(**unknown)
     with pytest.raises(TypeError, match="where"):
-        labelled.as_retriever(search_kwargs={"where": {"n": 1}}).invoke("a")
-    above = labelled.as_retriever(
-        search_type="similarity_score_threshold", search_kwargs={"score_threshold": 0.9, "filter": {"n": {"$lt": 9}}}
-    )
-    assert [each.id for each in above.invoke("ab")] == []
-    assert [each.id for each in above.invoke("aaab")] == ["a"]
-    diverse = labelled.as_retriever(
-        search_type="mmr", search_kwargs={"k": 2, "fetch_k": 3, "filter": {"n": {"$gt": 0}}}
-    )
+        store.as_retriever(search_kwargs={"where": {"n": 1}}).invoke("a")
+    above = {"score_threshold": 0.9, "filter": lambda document: document.metadata["n"] != 9}
+    near = store.as_retriever(search_type="similarity_score_threshold", search_kwargs=above)
+    assert [each.id for each in near.invoke("ab")] == []
+    assert [each.id for each in near.invoke("aaab")] == ["a"]
+    diverse = store.as_retriever(search_type="mmr", search_kwargs={"k": 2, "fetch_k": 3})
     assert len(diverse.invoke("a")) == 2
-
-
-def test_relevance_is_the_cosine(labelled: LangChainStore) -> None:
-    """As Chroma has it, so that thresholds of others hold."""
-    found = labelled.similarity_search_with_relevance_scores("aab", k=2)
-    assert [score for _, score in found] == pytest.approx([2 / 5**0.5, 1 / 5**0.5])
+    (_, one), (_, other) = store.similarity_search_with_relevance_scores("aab", k=2)
+    assert [one, other] == pytest.approx([2 / 5**0.5, 1 / 5**0.5]), "the cosine, as Chroma has it"

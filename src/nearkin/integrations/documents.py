@@ -2,11 +2,9 @@
 
 import copy
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from numbers import Real
 from pathlib import Path
 from typing import Self, TypedDict
@@ -15,7 +13,6 @@ from uuid import uuid4
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_vectors
-from nearkin._estimators import SavedEstimator
 from nearkin._faiss import answered
 from nearkin._fields import StrPath
 from nearkin._guard import Guard
@@ -24,7 +21,6 @@ from nearkin._storage import one_version, open_file, read_config, saving_folder
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Quantizer, VectorCodes
 from nearkin.index import Index
-from nearkin.index.parts import KINDS
 
 KIND, METRICS = "documents", ("cosine", "ip", "l2")
 FIRST, ENOUGH = 1_000, 10_000  # vectors that train a quantizer; FAISS asks for 39 a centroid, and a byte has 256
@@ -50,20 +46,13 @@ def listed(ids: Iterable[object]) -> list[str]:
     return [str(uuid4() if name is None else name) for name in ids]
 
 
-def _line(record: Record) -> str:
-    try:
-        return json.dumps(record) + "\n"
-    except TypeError as error:
-        raise TypeError(f"document {record['id']!r} cannot be saved: {error}; use text, numbers and lists") from error
-
-
 @dataclass(eq=False, repr=False)
 class Documents:
     """Records under string ids, some with a vector, for searches by `metric`.
 
-    quantizer: None for exact search; bytes a vector, or a quantizer, as in `Index.build`. One that is not fitted is
-        trained when 1,000 vectors are there; until then a search is exact. It is trained again at 10,000 vectors, which
-        the index keeps until then, and with `keep_vectors` at 100,000 and each further power of ten.
+    quantizer: None for exact search; a fitted quantizer; or bytes a vector, as in `Index.build`: codes are trained when
+        1,000 vectors are there, until then a search is exact. They are trained again at 10,000 vectors, which the index
+        keeps until then, and with `keep_vectors` at 100,000 and each further power of ten.
     keep_vectors, oversample: rescoring, as in `Index.build` and `Index.search`.
 
     Threads may share them: `guard` is that of an index.
@@ -76,7 +65,6 @@ class Documents:
     index: Index | None = field(default=None, init=False)
     records: dict[str, Record] = field(default_factory=dict, init=False)
     guard: Guard = field(default_factory=Guard, init=False)
-    _folder: str | None = field(default=None, init=False)
     _due: int = field(default=_NEVER, init=False)  # vectors that train the quantizer next
 
     def __post_init__(self) -> None:
@@ -89,12 +77,8 @@ class Documents:
             self.index = Index.empty(d, self.quantizer, self.metric, keep_vectors=self.keep_vectors)
         elif isinstance(self.quantizer, Real):
             self._due, self.quantizer = FIRST, check_integer(self.quantizer, "quantizer", low=1)
-        elif isinstance(self.quantizer, SavedEstimator) and self.quantizer.KIND != "hasher":
-            self._due = FIRST
         elif self.quantizer is not None:
-            raise TypeError(
-                f"quantizer is {self.quantizer!r}; give bytes a vector, or for example nk.ProductQuantizer(8)"
-            )
+            raise TypeError(f"quantizer is {self.quantizer!r}; give bytes a vector, or a quantizer that is fitted")
 
     def __getstate__(self) -> dict[str, object]:
         with self.guard.reading():  # a copy or pickle is of one moment
@@ -160,38 +144,32 @@ class Documents:
     def save(self, path: StrPath, library: str, overwrite: bool = False) -> None:
         """Write a folder: the documents of that library as lines of JSON, and the index as `nk.Index.load` reads it. It
         appears whole or not at all; TypeError for a record that JSON cannot hold."""
-        place, config = os.path.realpath(path), {"library": library, **{name: vars(self)[name] for name in _SAVED}}
-        if isinstance(quantizer := self.quantizer, SavedEstimator):  # a fitted one is in the index
-            fitted = isinstance(quantizer, VectorCodes)
-            config["quantizer"] = None if fitted else [quantizer.KIND, quantizer.get_params(deep=False)]
-        with self.guard.reading(), saving_folder(path, KIND, config, overwrite or place == self._folder) as folder:
-            lines = (_line({"id": name, **record}) for name, record in self.records.items())
-            (folder / _FILE).write_text("".join(lines), encoding="utf-8")
+        config = {"library": library, **{name: vars(self)[name] for name in _SAVED}}
+        if not isinstance(self.quantizer, int):  # a fitted one is in the index
+            config["quantizer"] = None
+        with self.guard.reading(), saving_folder(path, KIND, config, overwrite) as folder:
+            with (folder / _FILE).open("w", encoding="utf-8") as file:
+                for name, record in self.records.items():
+                    file.write(json.dumps({"id": name, **record}) + "\n")
             if self.index is not None:
                 self.index.save(folder / _INDEX)
-        self._folder = place
 
     @classmethod
     def load(cls, path: StrPath, library: str) -> Self:
         """The documents of that library in a folder that `save` wrote; ValueError for another or a damaged one."""
-        found = one_version(path, lambda folder: cls._read(folder, library))
-        found._folder = os.path.realpath(path)
-        return found
+        return one_version(path, lambda folder: cls._read(folder, library))
 
     @classmethod
     def _read(cls, path: Path, library: str) -> Self:
         config = read_config(path, KIND)
         check_choice(config["library"], f"library in {path / 'config.json'}", (library,))
-        if isinstance(quantizer := config["quantizer"], list):
-            module, name = KINDS[quantizer[0]]
-            quantizer = getattr(import_module(module), name)(**quantizer[1])
-        found = cls(quantizer, config["metric"], config["keep_vectors"], config["oversample"])
+        found = cls(config["quantizer"], config["metric"], config["keep_vectors"], config["oversample"])
         with open_file(path / _FILE) as file:
             lines = [parsed_json(line) for line in file.read().split(b"\n") if line]
         found.records = {line.pop("id"): line for line in lines}
         if (path / _INDEX).is_dir():
             found.index = Index.load(path / _INDEX)
-            found.quantizer, found._due = quantizer or found.index.quantizer, config["_due"]
+            found.quantizer, found._due = found.quantizer or found.index.quantizer, config["_due"]
             if not set(found.index.row_ids.tolist()) <= set(found.records):
                 raise ValueError(f"{path} has vectors without a document; it is damaged or mixed from two")
         return found

@@ -73,28 +73,6 @@ class HaystackStore:
         """Remove the documents of these ids; unknown ones are passed over."""
         self.documents.remove(document_ids)
 
-    def delete_all_documents(self) -> None:
-        self.documents.remove(list(self.documents.records))
-
-    def delete_by_filter(self, filters: Record) -> int:
-        """Remove the documents that match, and return their number. ValueError without filters."""
-        with self.documents.guard.writing():
-            self.documents.remove(names := self._chosen(filters))
-        return len(names)
-
-    def update_by_filter(self, filters: Record, meta: Record) -> int:
-        """Set these metadata of the documents that match, and return their number. ValueError without filters."""
-        with self.documents.guard.writing():
-            for name in (names := self._chosen(filters)):
-                record = self.documents.records[name]
-                self.documents.records[name] = record | {"meta": record["meta"] | meta}
-        return len(names)
-
-    def _chosen(self, filters: Record) -> list[str]:
-        if not filters:
-            raise ValueError(f"filters are {filters!r}; give a filter, or call delete_all_documents")
-        return self._accepted(filters)
-
     def embedding_retrieval(
         self, query_embedding: list[float], filters: Filters = None, top_k: int = 10
     ) -> list[Document]:

@@ -4,7 +4,6 @@
 # LangChain's methods take any argument and pass it over: here an unknown one is a TypeError.
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import eq, ge, gt, le, lt, ne
 from typing import Self, Unpack
 
 import numpy as np
@@ -25,56 +24,15 @@ except ModuleNotFoundError as _error:
 Metadatas = list[Record] | None
 Ids = Sequence[str | None] | None
 Filter = Callable[[Document], bool] | Record | None
-"""Which documents may be answers: a function, or conditions on their metadata, which must all hold.
-
-`{"page": 3}` is `{"page": {"$eq": 3}}`, and `{"page": [3, 4]}` is `{"page": {"$in": [3, 4]}}`. Operators of a value are
-$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin and $exists; `{"$and": [...]}`, `{"$or": [...]}` and `{"$not": {...}}` join
-filters, or conditions on one value. As in Chroma, a document without the value fulfils $ne and $nin alone; text has no
-order among numbers.
-"""
-_OF_LISTS = ("$in", "$nin", "$and", "$or")
-_MISSING = object()
-_ORDER = {"$eq": eq, "$ne": ne, "$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
-_OPERATORS: dict[str, Callable[[Extra, Extra], bool]] = _ORDER | {
-    "$in": lambda value, values: value in values,
-    "$nin": lambda value, values: value not in values,
-    "$exists": lambda value, wanted: (value is not _MISSING) == wanted,
-}
-
-
-def _passes(filter: Extra, metadata: Record, key: str | None = None) -> bool:
-    """Whether metadata pass a filter, or the operators of their value `key`. All of the filter is looked at:
-    ValueError or TypeError for what is none."""
-    if not isinstance(filter, dict) or not filter:
-        raise TypeError(f"filter has {filter!r}; it must be a dict of conditions, or a function of a document")
-    return min(_holds(name, operand, metadata, key) for name, operand in filter.items())
-
-
-def _holds(name: str, operand: Extra, metadata: Record, key: str | None) -> bool:
-    if name in _OF_LISTS and not (isinstance(operand, list) and operand):
-        raise TypeError(f"filter has {name!r} with {operand!r}; it must have a list that is not empty")
-    if name == "$not":
-        return not _passes(operand, metadata, key)
-    if name in ("$and", "$or"):
-        return (all if name == "$and" else any)([_passes(each, metadata, key) for each in operand])
-    if key is None and not str(name).startswith("$"):
-        equals = {"$in" if isinstance(operand, list) else "$eq": operand}
-        return _passes(operand if isinstance(operand, dict) else equals, metadata, name)
-    if key is None or name not in _OPERATORS or (name == "$exists" and not isinstance(operand, bool)):
-        names = ", ".join((*_OPERATORS, *_OF_LISTS, "$not"))
-        raise ValueError(f"filter has {name!r} with {operand!r}; operators are {names}, of which $exists has a bool")
-    try:
-        return bool(_OPERATORS[name](metadata.get(key, _MISSING), operand))
-    except TypeError:  # text has no order among numbers
-        return False
+"""Which documents may be answers: a function of a document, or values that its metadata equal."""
 
 
 class LangChainStore(VectorStore):
     """Documents whose embeddings are compared by cosine.
 
-    `quantizer`: None for exact search; bytes a vector, or a quantizer, which is trained when 1,000 documents are there
-    and again at 10,000. `keep_vectors`, `oversample`: rescoring, as in `Index.build` and `Index.search`.
-    `store.documents.index` is the index. An argument that a method does not know is a TypeError.
+    `quantizer`: None for exact search; bytes a vector, for codes that are trained when 1,000 documents are there and
+    again at 10,000; or a fitted quantizer. `keep_vectors`, `oversample`: rescoring, as in `Index.build` and
+    `Index.search`. `store.documents.index` is the index. An argument that a method does not know is a TypeError.
     """
 
     def __init__(
@@ -123,8 +81,11 @@ class LangChainStore(VectorStore):
             return None
         if callable(filter):
             return lambda name: filter(self._document(name))
-        _passes(filter, {})
-        return lambda name: _passes(filter, self.documents.records[name]["metadata"])
+        values = filter.items() if isinstance(filter, dict) else ()
+        if not values or any(str(key).startswith("$") or isinstance(value, dict | list) for key, value in values):
+            way = "lambda document: document.metadata['page'] > 3"
+            raise TypeError(f"filter is {filter!r}; it must be values that metadata equal, or a function: {way}")
+        return lambda name: values <= self.documents.records[name]["metadata"].items()
 
     def similarity_search(self, query: str, k: int = 4, *, filter: Filter = None) -> list[Document]:
         return [found for found, _ in self.similarity_search_with_score(query, k, filter=filter)]

@@ -3,11 +3,10 @@
 # pyright: reportIncompatibleMethodOverride=false
 # LlamaIndex's methods take any argument and pass it over: here an unknown one is a TypeError.
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Self, Unpack
 
 from nearkin._fields import StrPath
-from nearkin._types import Record
 from nearkin.contracts import Quantizer
 from nearkin.integrations.documents import Documents, Rescoring, listed
 
@@ -17,7 +16,6 @@ try:
     from llama_index.core.vector_stores import utils
     from llama_index.core.vector_stores.types import (
         BasePydanticVectorStore,
-        FilterCondition,
         MetadataFilters,
         VectorStoreQuery,
         VectorStoreQueryMode,
@@ -27,20 +25,6 @@ except ModuleNotFoundError as _error:
     raise ImportError(
         f"LlamaIndexStore needs llama-index-core ({_error}): pip install 'nearkin[llama-index]'"
     ) from _error
-
-
-def _passing(records: Record, filters: MetadataFilters | None) -> Callable[[str], bool]:
-    """`build_metadata_filter_fn`, of nested filters too."""
-    if filters is None or not filters.filters:
-        return lambda name: True
-    tests = [
-        _passing(records, part)
-        if isinstance(part, MetadataFilters)
-        else utils.build_metadata_filter_fn(records.__getitem__, MetadataFilters(filters=[part]))
-        for part in filters.filters
-    ]
-    joined = all if filters.condition in (None, FilterCondition.AND) else any
-    return lambda name: joined(test(name) for test in tests) != (filters.condition == FilterCondition.NOT)
 
 
 class LlamaIndexStore(BasePydanticVectorStore):
@@ -113,7 +97,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
     def _accepted(self, ids: list[str] | None, filters: MetadataFilters | None) -> list[str]:
         """The known ids of those given, all for None, that pass the filters."""
         records = self._documents.records
-        accepts = _passing(records, filters)
+        accepts = utils.build_metadata_filter_fn(records.__getitem__, filters)
         return [name for name in (list(records) if ids is None else listed(ids)) if name in records and accepts(name)]
 
     def _node(self, name: str) -> BaseNode:
