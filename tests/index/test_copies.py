@@ -48,54 +48,51 @@ def test_a_copy_during_changes_is_of_one_moment(way: str) -> None:
     in_threads(changing, copying)
 
 
+CHANGES: list[Callable[[Index], object]] = [
+    lambda index: index.add(NEW[:5], TEXT[300:305] if index.ids is not None else None),
+    lambda index: index.remove(index.row_ids[:1]),
+    lambda index: index.recode(ScalarQuantizer(8).fit(X), X),
+    lambda index: setattr(index, "ids", np.arange(300)),
+    lambda index: index.update(index.row_ids[:1], X[:1]),
+    lambda index: index.upsert(X[:1], index.row_ids[:1]),
+    lambda index: Index.build(X).merge(index),
+]
+
+
 def test_a_view_is_only_searched() -> None:
     index = Index.build(X, ids=TEXT[:300], keep_vectors=True)
-    view = index.view(TEXT[:300][::-1], X).view(vectors=X)
-    before = state(index)
-    for change in (
-        lambda: view.add(NEW),
-        lambda: view.remove([1]),
-        lambda: view.update([1], X[:1]),
-        lambda: view.upsert(X[:1], [1]),
-        lambda: view.recode(ScalarQuantizer(8).fit(X), X),
-        lambda: Index.build(X).merge(view),
-        lambda: setattr(view, "ids", TEXT[:300]),
-    ):
+    view, before = index.view(TEXT[:300][::-1], X).view(vectors=X), state(index)
+    for change in CHANGES:
         with pytest.raises(RuntimeError, match="a view is only searched"):
-            change()
+            change(view)
     assert state(index) == before
     assert view.search(X[:3], 1)[1].ravel().tolist() == [0, 1, 2]
 
 
-def test_a_view_of_an_index_that_has_changed_is_an_error(tmp_path: Path) -> None:
+USES: list[Callable[[Index], object]] = [
+    lambda view: view.search(X[:3], 1),
+    lambda view: view.search_radius(X[:3], 1.0),
+    lambda view: view.similar([1], 1),
+    lambda view: view.vectors([1]),
+    lambda view: view.decoded(np.arange(3)),
+    lambda view: view.candidates(X[:3], 1),
+    lambda view: 1 in view,
+    lambda view: view.view(),
+    lambda view: view.save("nowhere"),
+    *COPIES.values(),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES[:4])
+def test_a_view_of_an_index_that_has_changed_is_an_error(change: Callable[[Index], object]) -> None:
     """It named other vectors, or failed in NumPy."""
-    for change in (
-        lambda index: index.add(NEW[:5], TEXT[300:305]),
-        lambda index: index.remove(TEXT[:1]),
-        lambda index: index.recode(ScalarQuantizer(8).fit(X), X),
-        lambda index: setattr(index, "ids", np.arange(300)),
-    ):
-        index = Index.build(X, ScalarQuantizer(4).fit(X), ids=TEXT[:300], keep_vectors=True)
-        view, other = index.view(), index.view(TEXT[:300]).view()
-        change(index)
-        for stale, call in product(
-            (view, other),
-            (
-                lambda view: view.search(X[:3], 1),
-                lambda view: view.search_radius(X[:3], 1.0),
-                lambda view: view.similar([1], 1),
-                lambda view: view.vectors([1]),
-                lambda view: view.decoded(np.arange(3)),
-                lambda view: view.candidates(X[:3], 1),
-                lambda view: 1 in view,
-                lambda view: view.view(),
-                lambda view: view.save(tmp_path / "view"),
-                *COPIES.values(),
-            ),
-        ):
-            with pytest.raises(RuntimeError, match="has changed since this view"):
-                call(stale)
-        assert index.view(index.ids).search(X[:3], 1)[1].tolist() == index.search(X[:3], 1)[1].tolist()
+    index = Index.build(X, ScalarQuantizer(4).fit(X), ids=TEXT[:300], keep_vectors=True)
+    views = index.view(), index.view(TEXT[:300]).view()
+    change(index)
+    for stale, use in product(views, USES):
+        with pytest.raises(RuntimeError, match="has changed since this view"):
+            use(stale)
+    assert index.view(index.ids).search(X[:3], 1)[1].tolist() == index.search(X[:3], 1)[1].tolist()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import json
 import shutil
 import tracemalloc
 from functools import partial
+from itertools import product
 
 import faiss
 import numpy as np
@@ -211,45 +212,25 @@ def test_a_quantizer_fitted_on_rows_of_another_length_is_refused(tmp_path):
 
 def test_folders_whose_parts_do_not_belong_together_are_refused(tmp_path):
     pq = ProductQuantizer(4, 16, max_iter=2, random_state=0).fit(X)
-    made = {
-        "l2": Index.build(X, pq, IDS["integers"]),
-        "ip": Index.build(X, pq, IDS["integers"] + 1, "ip"),
-        "exact": Index.build(X),
-        "bits": Index.build(X, RandomHyperplanes(16), IDS["strings"], "hamming"),
-    }
-    for name, index in made.items():
-        index.save(tmp_path / name)
-
-    def mixed(target, source, part):
-        shutil.rmtree(tmp_path / "mixed", ignore_errors=True)
-        shutil.copytree(tmp_path / target, tmp_path / "mixed")
-        place = tmp_path / "mixed" / part
-        if (tmp_path / source / part).is_dir():
-            shutil.rmtree(place, ignore_errors=True)
-            shutil.copytree(tmp_path / source / part, place)
-        else:
-            shutil.copy(tmp_path / source / part, place)
-        return Index.load(signed(tmp_path / "mixed"))
-
-    for target, source, part in (
-        ("l2", "ip", "index.faiss"),
-        ("l2", "ip", "config.json"),
-        ("l2", "bits", "config.json"),
-        ("l2", "exact", "index.faiss"),
-        ("l2", "bits", "quantizer"),
-        ("exact", "l2", "quantizer"),
-        ("l2", "ip", "arrays.safetensors"),
-        ("l2", "bits", "arrays.safetensors"),
-        ("bits", "l2", "quantizer"),
-        ("bits", "exact", "index.faiss"),
-    ):
-        with pytest.raises(ValueError, match=r"damaged|other ids|of another program"):
-            mixed(target, source, part)
+    Index.build(X, pq, IDS["integers"]).save(tmp_path / "l2")
+    Index.build(X, pq, IDS["integers"] + 1, "ip").save(tmp_path / "ip")
+    Index.build(X).save(tmp_path / "exact")
+    Index.build(X, RandomHyperplanes(16), IDS["strings"], "hamming").save(tmp_path / "bits")
+    for number, (target, source, part) in enumerate((
+        *product(["l2"], ["ip", "bits"], ["index.faiss", "config.json", "arrays.safetensors"]),
+        *(("l2", "exact", "index.faiss"), ("l2", "bits", "quantizer"), ("exact", "l2", "quantizer")),
+        *(("bits", "l2", "quantizer"), ("bits", "exact", "index.faiss")),
+    )):  # fmt: skip
+        mixed = shutil.copytree(tmp_path / target, tmp_path / f"{number}")
+        copy = shutil.copytree if part == "quantizer" else shutil.copy
+        shutil.rmtree(mixed / part, ignore_errors=True)
+        copy(tmp_path / source / part, mixed / part)
+        with pytest.raises(ValueError, match=r"damaged|other ids|of another program|cannot be read"):
+            Index.load(signed(mixed))
     for ids in (np.zeros(600, np.int64), np.arange(599), np.arange(600.0)):
         write_arrays(tmp_path / "exact" / "arrays.safetensors", {"row_ids": ids})
-        signed(tmp_path / "exact")
         with pytest.raises(ValueError, match="lacks the ids of the vectors"):
-            Index.load(tmp_path / "exact")
+            Index.load(signed(tmp_path / "exact"))
     config = json.loads((tmp_path / "l2" / "config.json").read_text())
     for change in ({"metric": "ip"}, {"n_features": 8}, {"n_rows": 599}, {"metric": 3}, {"n_rows": "x"}):
         (tmp_path / "l2" / "config.json").write_text(json.dumps(config | change))
@@ -309,27 +290,19 @@ def test_small_numbers_are_indexed_without_a_float32_copy(dtype, metric, monkeyp
     monkeypatch.setattr("nearkin.index.index._CHUNK", 250)
     X = (np.random.default_rng(0).normal(size=(6_000, 32)) * 30).clip(-127, 127)
     X = (X if dtype != "uint8" else np.abs(X)).astype(dtype)
-    as_floats = X.astype(np.float32)
-    learned = as_floats[:500] / np.linalg.norm(as_floats[:500], axis=1, keepdims=True)
-    quantizer = ProductQuantizer(4, 32, max_iter=2, random_state=0).fit(
-        learned if metric == "cosine" else as_floats[:500]
-    )
+    as_floats, made = X.astype(np.float32), ProductQuantizer(4, 32, max_iter=2, random_state=0)
+    quantizer = Index.build(as_floats[:500], made, metric=metric).quantizer
     tracemalloc.start()
     index = Index.build(X, quantizer, metric=metric)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.4 * as_floats.nbytes, f"{peak} bytes at the peak, {as_floats.nbytes} of a copy"
     expected = Index.build(as_floats, quantizer, metric=metric)
-    for one, other in zip(index.search(X[:50], 5), expected.search(as_floats[:50], 5), strict=True):
-        np.testing.assert_array_equal(one, other)
     assert (index.norms is None) == (expected.norms is None)
-    fitted = (
-        Index.build(each[:600], ProductQuantizer(4, 32, max_iter=2, random_state=0), metric=metric)
-        for each in (X, as_floats)
-    )
-    np.testing.assert_array_equal(*(each.search(as_floats[:50], 5)[1] for each in fitted))
-    exact = Index.build(X[:600], metric=metric).search(X[:50], 3)[1]
-    np.testing.assert_array_equal(exact, Index.build(as_floats[:600], metric=metric).search(as_floats[:50], 3)[1])
+    others = ([Index.build(rows[:600], q, metric=metric) for rows in (X, as_floats)] for q in (made, None))
+    for one, other in ((index, expected), *others):
+        for found, wanted in zip(one.search(X[:50], 5), other.search(as_floats[:50], 5), strict=True):
+            np.testing.assert_array_equal(found, wanted)
 
 
 def test_the_least_int8_is_kept_as_int8_without_its_sign_lost():
