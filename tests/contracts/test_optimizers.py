@@ -235,16 +235,6 @@ def test_groups_closures_and_missing_gradients(name: str) -> None:
     assert moved[2] == 0
 
 
-@each_optimizer
-def test_convolution_kernels(name: str) -> None:
-    kernel = point((4, 18), 1).reshape(4, 2, 3, 3)
-    p = nn.Parameter(kernel.clone())
-    optimizer = OPTIMIZERS[name]([p], 0.1, layout="convolution")
-    losses = train(optimizer, [p], [point((4, 18), 2).reshape(4, 2, 3, 3)], 20)
-    assert losses[-1] < losses[0]
-    assert orthogonality_error(p.flatten(1)) < 1e-11
-
-
 BAD: list[tuple[Tensor, dict[str, Any], type[Exception], str]] = [
     (torch.ones(3, 3), {}, ValueError, r"not orthogonal.*orthogonal_"),
     (torch.eye(3).to_sparse(), {}, TypeError, "sparse"),

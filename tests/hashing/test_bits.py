@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.hashing.bits import asymmetric_index, binary_index, pack_signs, unpack_bits, unpack_signs
+from nearkin.hashing.bits import binary_index, pack_signs, unpack_bits, unpack_signs
 from tests.covering import each
 
 
@@ -75,22 +75,3 @@ def test_inverted_lists_need_codes_to_train_on():
         binary_index(2, n_lists=4)
     with pytest.raises(ValueError, match="n_lists is 9"):
         binary_index(2, n_lists=9, codes=np.zeros((3, 2), np.uint8))
-
-
-def test_asymmetric_index_holds_every_sign_pattern():
-    index = asymmetric_index(8)
-    index.add_sa_codes(np.arange(256, dtype=np.uint8)[:, None])
-    query = 2.0 ** np.arange(8, dtype=np.float32)  # the inner product spells the byte
-    scores, ids = index.search(query[None], 256)
-    np.testing.assert_array_equal(ids[0], np.arange(256)[::-1])
-    np.testing.assert_allclose(scores[0], 2 * ids[0] - 255)
-
-
-def test_the_one_nearest_can_be_asked_for_and_none_cannot(rng):
-    X = rng.standard_normal((30, 8)).astype(np.float32)
-    hasher = nk.PCAHash(8).fit(X)
-    distances, ids = hasher.search(X[:4], hasher.encode(X), k=1)
-    assert distances.shape == ids.shape == (4, 1)
-    assert (distances == 0).all()
-    with pytest.raises(ValueError, match="k is 0; it must be an integer of at least 1"):
-        hasher.search(X[:4], hasher.encode(X), k=0)

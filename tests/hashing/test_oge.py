@@ -50,11 +50,6 @@ def test_few_vectors_get_a_larger_ridge_than_many(digits):
     assert found[1] > found[0] + 0.01, found
 
 
-def test_less_quantization_loss_than_itq(digits):
-    oge, itq = nk.OgE(16, random_state=0).fit(digits), nk.ITQ(16, random_state=0).fit(digits)
-    assert oge.quantization_error(digits) < 0.9 * itq.quantization_error(digits)
-
-
 def test_duplicated_rows_with_few_distinct_points(rng):
     """The sequential columns raise the loss often here; the loop has to carry on, not to give up."""
     centres = rng.standard_normal((10, 30)) * 3

@@ -38,11 +38,10 @@ def test_kkt_at_the_fixed_point(rng):
     np.testing.assert_allclose(one.projection_.T @ one.projection_, np.eye(8), atol=1e-12)
 
 
-@each("solver", ["columns", "stiefel"])
-def test_less_quantization_loss_than_itq(digits, solver):
-    one = nk.OnE(16, solver=solver, random_state=0).fit(digits)
+@each("made", [nk.OnE(16, random_state=0), nk.OnE(16, solver="stiefel", random_state=0), nk.OgE(16, random_state=0)])
+def test_less_quantization_loss_than_itq(digits, made):
     itq = nk.ITQ(16, random_state=0).fit(digits)
-    assert one.quantization_error(digits) < 0.9 * itq.quantization_error(digits)
+    assert made.fit(digits).quantization_error(digits) < 0.9 * itq.quantization_error(digits)
 
 
 def test_larger_scale_trades_variance_for_loss(digits):

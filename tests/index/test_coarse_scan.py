@@ -130,14 +130,3 @@ def test_what_was_searched_or_changed_before_changes_no_result(name: str) -> Non
     np.testing.assert_array_equal(alone, at_once[:2])
     for a, b in zip(index.search(Q, 10), fresh.search(Q, 10), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("name", ["axis", "product", "residual", *LISTS])
-def test_fewer_rows_than_were_tried_are_searched(name: str) -> None:
-    """The trial is then of half as many rows, and coarse codes of more are there."""
-    few = Index.build(X[:1_030], fitted(name))
-    few.search(Q, 10)
-    few.remove(np.arange(1_000, 1_030))
-    fresh = Index.build(X[:1_000], few.quantizer)
-    for a, b in zip(few.search(Q, 10), fresh.search(Q, 10), strict=True):
-        np.testing.assert_array_equal(a, b)

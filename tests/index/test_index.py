@@ -27,6 +27,8 @@ QUANTIZERS = {
     "opq": ProductQuantizer(8, 32, random_state=0, max_iter=3),
     "4 bits, fast scan": ProductQuantizer(8, 16, random_state=0, max_iter=3),
     "ivf": ProductQuantizer(8, 16, n_lists=8, random_state=0, max_iter=3),
+    "sums": ResidualQuantizer(3, 16, random_state=0, max_iter=1),
+    "sums in lists": ResidualQuantizer(3, 16, n_lists=4, random_state=0, max_iter=1),
 }
 IDS = {"none": None, "integers": np.arange(600) * 7 - 53, "strings": np.array([f"row-é{i}" for i in range(600)])}
 

@@ -98,21 +98,11 @@ def test_scores_are_those_of_decoded_rows_at_their_norm(name: str, kind: str, me
     assert recall_k_at_k(ids, best, 10) > 0.8  # candidates are found by FAISS's own scores
 
 
-def test_rows_of_one_other_norm_are_compared_at_it() -> None:
-    own, asked = SETS["one"]
-    quantizer = ProductQuantizer(4, 64, max_iter=2, random_state=0).fit(512 * own)
-    index = Index.build(512 * own, quantizer)
-    assert index.norms.levels[0] == pytest.approx(512)
-    scores, ids = index.search(512 * asked, 5)
-    expected = compared("l2", 512 * asked, decoded(index, 512 * own))
-    np.testing.assert_allclose(scores, np.take_along_axis(expected, ids, axis=1), rtol=1e-3)
-
-
 def test_one_norm_is_known_only_if_all_rows_have_it() -> None:
     several = UNIT * np.linspace(1, 1.2, len(UNIT))[:, None]
-    for rows, known in ((several, False), (UNIT + 1e4, False), (0 * UNIT, False), (UNIT, True)):
+    for rows, norm in ((several, None), (UNIT + 1e4, None), (0 * UNIT, None), (UNIT, 1), (512 * UNIT, 512)):
         index = Index.build(rows.astype(np.float32), ProductQuantizer(4, 8, init="pca", max_iter=1, random_state=0))
-        assert (index.norms is not None) == known, rows[:2]
+        assert (index.norms is None) if norm is None else index.norms.levels[0] == pytest.approx(norm), rows[:2]
     assert Norms.shared(np.zeros((3, 2))) is None  # nothing can be divided by it
 
 
@@ -153,19 +143,6 @@ def test_codes_finer_than_the_norms_differ_keep_these() -> None:
         assert index.norms is None
         kept = recall_k_at_k(index.search(512 * asked, 10)[1], exact, 10)
         assert kept >= least, (bits, kept)
-
-
-def test_a_byte_of_norm_finds_more_neighbours_than_a_byte_more_of_centroids() -> None:
-    codes = [ProductQuantizer(count, max_iter=4, random_state=0).fit(ROWS) for count in (9, 8)]
-    for metric in ("l2", "ip"):
-        exact = Index.build(ROWS, metric=metric).search(QUERIES, 10)[1]
-        more, norms = (
-            Index.build(ROWS, code, metric=metric, norms=norms)
-            for code, norms in zip(codes, (False, True), strict=True)
-        )
-        assert more.bytes_per_vector == norms.bytes_per_vector
-        found = [recall_k_at_k(index.search(QUERIES, 10)[1], exact, 10) for index in (more, norms)]
-        assert found[1] > found[0] + 0.02, (metric, found)
 
 
 def test_norms_are_refused_where_they_rank_nothing() -> None:

@@ -1,6 +1,5 @@
 """Codes of sums are searched from tables, or decoded once for all queries, as FAISS finds them by one for each."""
 
-import faiss
 import numpy as np
 
 from nearkin import Index, ProductQuantizer
@@ -63,18 +62,3 @@ def test_a_list_that_few_queries_visit_leaves_places_empty():
 def test_long_rows_in_float64_are_divided_before_they_lose_their_range() -> None:
     np.testing.assert_allclose(searching.normalised([[3e60, 4e60], [0.0, 0.0]]), [[0.6, 0.8], [0, 0]], rtol=1e-6)
     assert searching.normalised(np.array([[3, 4]])).dtype == np.float32
-
-
-@each("n_lists", [0, 4])
-def test_tables_answer_alike_on_any_number_of_threads(n_lists: int, rng: np.random.Generator) -> None:
-    X = rng.normal(size=(600, 16)).astype(np.float32)
-    index = Index.build(X, ResidualQuantizer(3, 16, n_lists=n_lists, max_iter=1, random_state=0), n_probe=3)
-    before, found = faiss.omp_get_max_threads(), []
-    for threads in (1, 3):
-        faiss.omp_set_num_threads(threads)
-        try:
-            found.append(index.search(X[:7], 5))
-        finally:
-            faiss.omp_set_num_threads(before)
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)

@@ -47,12 +47,6 @@ def test_scores_of_unseen_rows_agree_better(rng, codec, monkeypatch):
     assert after < before - 0.01
 
 
-@each("rows", [np.zeros((5, 4)), np.ones((1, 4)), np.tile([1.0, -1.0, 2.0, 0.0], (3, 1))])
-def test_equal_rows_turn_nothing(rows):
-    R = order.turned_for_order(rows.astype(np.float32), np.eye(4, dtype=np.float32), "rabitq", np.random.default_rng(0))
-    np.testing.assert_allclose(R, np.eye(4), atol=1e-6)
-
-
 @each("inner", [False, True])
 def test_the_slope_by_central_differences(inner, rng):
     x, y = rng.normal(size=(2, 3, 6, 4))
