@@ -155,16 +155,6 @@ def test_rows_in_two_lists_are_refused(tmp_path: Path) -> None:
             read_faiss(tmp_path / "x.faiss")
 
 
-def test_a_fifo_as_a_file_is_refused_and_does_not_hang(tmp_path: Path) -> None:
-    for name in ("index.faiss", "vectors.npy", "arrays.safetensors", "config.json"):
-        folder = tmp_path / name
-        Index.build(X, keep_vectors=True).save(folder)
-        (folder / name).unlink()
-        os.mkfifo(folder / name)
-        with pytest.raises(ValueError, match=r"FIFO|is missing|no config.json"):
-            Index.load(folder)
-
-
 def test_kept_vectors_shorter_than_the_index_are_refused(tmp_path: Path) -> None:
     """The rows that were missing scored from uninitialised memory."""
     Index.build(X, keep_vectors=True).save(tmp_path / "idx")
