@@ -2,7 +2,7 @@
 
     make guard                              fails on a mean loss beyond two standard errors, paired by query
     make guard STORE=1                      keeps the values of this tree
-    python -m benchmarks guard --only codes
+    python -m benchmarks.guard.run --only codes
     git bisect run env PYTHONPATH=src python COPY/run.py --data FOLDER --stored COPY/stored.npz
 
 For `git bisect`, copy this folder out of the repository first: the script imports nothing else of it, and names of
