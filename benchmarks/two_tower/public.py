@@ -99,7 +99,7 @@ def read_public(name: str, folder: Path, seed: int, lefts: int | None = None) ->
         pairs = nk.Interactions.from_pairs(few.rows, few.indices, split=few.split)
     if name == "ml100k":
         return nk.data.split_random(replace(pairs, split=None), valid=0, test=0.1, random_state=seed)
-    return nk.data.split_given(pairs, fit_validation=True)
+    return nk.data.split_given(replace(pairs, split=np.where(pairs.split == 1, 0, pairs.split)))
 
 
 def _read_lists(folder: Path) -> nk.Interactions:

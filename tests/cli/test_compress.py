@@ -211,7 +211,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
         (["data.npz:base", "--ids", "labels.npy"], "occur more than once"),
         (["data.npz:base", "--ids", "query_labels.npy"], "has 20 values, and 600 are needed"),
         (["data.npz:base", "--train", "narrow.npy"], "narrow.npy has width 3, "),
-        (["nan.npy"], "nan.npy contains NaN (as float32) in 1 of 5 rows, the first is row 2"),
+        (["nan.npy"], "nan.npy contains NaN or infinity (as float32) in 1 of 5 rows, the first is row 2"),
         (
             ["narrow.npy", "--method", "opq", "--bytes", 1],
             "X has n_samples=5 vectors, fewer than --centroids 256; give at least that many or",

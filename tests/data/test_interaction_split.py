@@ -85,13 +85,6 @@ def test_planted_affinities_rank_held_out_pairs_best() -> None:
     assert best > 2 * popular, f"planted order {best:.3f}, popularity {popular:.3f}"
 
 
-def test_a_given_split_can_fit_its_validation_pairs() -> None:
-    pairs = Interactions.from_pairs([0, 0, 1, 1], [0, 1, 0, 1], split=[0, 1, 2, 0])
-    parts = split_given(pairs, fit_validation=True)
-    assert [len(part) for part in parts] == [3, 0, 1]
-    assert parts.test.matrix()[1, 0] == 1
-
-
 def test_no_pair_of_the_test_was_observed_before_the_cut() -> None:
     """D11: repeats were merged under the latest time, so that pairs bought before the cut came into the test."""
     rng = np.random.default_rng(0)

@@ -13,8 +13,7 @@ import pytest
 import nearkin as nk
 from nearkin._check import MAX_TEXT
 from nearkin.data import read_table
-from nearkin.data.column import Column
-from nearkin.data.tables import NAMES, plain
+from nearkin.data.tables import NAMES, Column, plain
 
 PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
 PAIRS = {"user": ["u1", "u2", "u1"], "item": [7, 9, 9], "rating": [4.5, 3.0, 1.0], "time": [100, 50, 70]}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons.votes import held_out_noise_floor as held_out_noise_floor
     from nearkin.data.comparisons.votes import number_questions as number_questions
     from nearkin.data.comparisons.votes import split_comparisons as split_comparisons
+    from nearkin.data.files import text_options as text_options
     from nearkin.data.formats.binary import open_array as open_array
     from nearkin.data.interactions import Parts as Parts
     from nearkin.data.interactions import planted_interactions as planted_interactions
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from nearkin.data.interactions import split_leave_last_out as split_leave_last_out
     from nearkin.data.interactions import split_random as split_random
     from nearkin.data.tables import read_table as read_table
-    from nearkin.data.text import text_options as text_options
     from nearkin.data.vectors import VectorFile as VectorFile
     from nearkin.data.vectors import open_vectors as open_vectors
     from nearkin.data.vectors import read_vectors as read_vectors

@@ -9,13 +9,10 @@ import scipy.sparse as sp
 from nearkin._check import check_finite
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, as_ids, check_exact
-from nearkin.data.column import Column, matches
-from nearkin.data.files import TABLES, Locator, brief, locate, reading, unknown_ending
+from nearkin.data.files import TABLES, Locator, TextWords, brief, locate, reading, text_of, unknown_ending
 from nearkin.data.formats.binary import read_array
-from nearkin.data.formats.columns import flattened
-from nearkin.data.tables import Table, is_frame, listed, read_table
-from nearkin.data.text import TextWords, text_of
-from nearkin.data.vectors import open_rows
+from nearkin.data.tables import Column, Table, is_frame, listed, matches, read_table
+from nearkin.data.vectors import flattened, open_rows
 from nearkin.records import Judgements
 
 _HITS = ("query", "rank", "id")
@@ -211,8 +208,7 @@ def read_features(
 def described_features(
     path: FileOrFrame, id_column: str | None = None, *, called: str | None = None, **text: Unpack[TextWords]
 ) -> tuple[np.ndarray, Features, list[str], str]:
-    """As `read_features`, and in words which columns are numbers and which categories, and what is missing. A column
-    `called` as that of the pairs holds the ids."""
+    """As `read_features`, and what was read in words. A column `called` as that of the pairs holds the ids."""
     table = read_table(path, **text)
     if table.shape is not None and id_column is None:
         rows, places, values = (column.cells.to_numpy() for column in table.columns.values())
@@ -223,26 +219,21 @@ def described_features(
     ids = named.plain_ids()
     if len(np.unique(ids)) < len(ids):
         raise ValueError(f"{named.title} repeats ids; features need one row for each")
-    blocks, names, words = list[Features](), list[str](), {"numbers": list[str](), "categories": list[str]()}
+    blocks, names, gaps = list[Features](), list[str](), 0
     for column in table.columns.values():
-        if column.name == named.name:
-            continue
-        is_number = column.is_numeric and not _is_code(column)
-        block, labels = _number(column) if is_number else _categories(column)
-        blocks.append(block)
-        names += labels
-        gaps = int(column.missing.sum())
-        about = [f"{gaps:,} missing"] * (gaps > 0) + [f"{len(labels):,} different"] * (not is_number)
-        what = f"{column.name} ({', '.join(about)})" if about else column.name
-        words["numbers" if is_number else "categories"].append(what)
+        if column.name != named.name:
+            block, labels = (_number if column.is_numeric and not _is_code(column) else _categories)(column)
+            blocks.append(block)
+            names += labels
+            gaps += int(column.missing.sum())
     if not names:
         raise ValueError(f"{table.name} has no column but {named.name!r}; it must hold at least one feature")
-    kinds = "; ".join(f"{kind} {', '.join(columns)}" for kind, columns in words.items() if columns)
     is_sparse = any(map(sp.issparse, blocks))
-    stacked = (
+    features = (
         sp.csr_matrix(sp.hstack(blocks), dtype=np.float32) if is_sparse else np.hstack(cast(list[np.ndarray], blocks))
     )
-    return ids, stacked, names, f"features of {table.name}, ids in {named.name}: {kinds}"
+    about = f"features of {table.name}, ids in {named.name}: {listed(names)}"
+    return ids, features, names, about + f"; {counted(gaps, 'missing cell')} filled" * (gaps > 0)
 
 
 def _id_column(table: Table, typed: str | None) -> Column:

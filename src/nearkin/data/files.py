@@ -1,16 +1,22 @@
-"""Files and where they lie: endings, patterns and folders of parts, and failures to read in words."""
+"""Files: where they lie, failures to read in words, and tables of text, cut by the delimiter of their first line."""
 
+import csv
 import glob
 import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple, TypedDict, Unpack
 
-from nearkin._fields import StrPath, shortened
+import pyarrow as pa
+from pyarrow import csv as arrow
+
+from nearkin._fields import Record, StrPath, shortened
 from nearkin._storage import is_of_system, regular_file
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter")  # lines of cells
@@ -32,8 +38,6 @@ _INSTEAD = {  # endings that are not read -> what to type
         (".svmlight", ".libsvm", ".svm"),
         "scipy.sparse.save_npz('m.npz', sklearn.datasets.load_svmlight_file({path!r})[0])",
     ),
-    ".arff": "pandas.DataFrame(scipy.io.arff.loadarff({path!r})[0]).to_csv('table.csv', index=False)",
-    ".mat": "np.save('X.npy', scipy.io.loadmat({path!r})['X'])",
     ".bin": "gensim.models.KeyedVectors.load_word2vec_format({path!r}, binary=True).save_word2vec_format('v.vec')",
     ".dta": "pandas.read_stata({path!r}).to_csv('table.csv', index=False)",
     ".sav": "pandas.read_spss({path!r}).to_csv('table.csv', index=False)",
@@ -171,3 +175,186 @@ def reading(where: Locator) -> Iterator[None]:
                 raise
             reason = " ".join((str(error) or type(error).__name__).split())
             raise ValueError(f"{where} cannot be read: {reason[:300]}") from error
+
+
+MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+_WORDS = {word: mark for mark, word in MARKS.items()} | {"space": " ", "\\t": "\t"}
+_STAND_IN = "\x1f"  # for a delimiter of several bytes, and for none
+_LONGEST = 2**26  # bytes of a line
+_SIZES = re.compile(r"\d+ \d+\s*")  # in the first line of word2vec's text format
+_NUMBER = re.compile(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", re.IGNORECASE)
+
+
+class TextWords(TypedDict, total=False):
+    """`TextOptions` as arguments; None leaves one out."""
+
+    header: bool | None
+    delimiter: str | None
+    encoding: str | None
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How text files are read.
+
+    header: the first line names the columns; False: columns are called "0", "1", ...
+    delimiter: any text, or comma, semicolon, tab, bar, space; None: the only one of the first four that the first line
+        holds.
+    encoding: such as "cp1252".
+    """
+
+    header: bool = True
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.header, bool):
+            raise TypeError(f"header is {self.header!r}; it must be True or False")
+        if self.delimiter == "" or not isinstance(self.delimiter, str | None):
+            raise ValueError(f"delimiter is {self.delimiter!r}; it must be text, for example ',' or 'tab', or None")
+        try:
+            "".encode(self.encoding)
+        except (LookupError, TypeError) as error:
+            raise ValueError(f"encoding is {self.encoding!r}; it must be such as 'cp1252' or 'utf-16'") from error
+
+
+_PLAIN = TextOptions()
+_SHARED = ContextVar("_SHARED", default=_PLAIN)
+
+
+def text_of(options: TextWords) -> TextOptions:
+    """Options as a call has them, else those of `text_options`."""
+    typed: Record = {name: value for name, value in options.items() if value is not None}
+    return replace(_SHARED.get(), **typed)
+
+
+@contextmanager
+def text_options(**options: Unpack[TextWords]) -> Iterator[None]:
+    """Read all text files so within a `with`, unless a call has other options; arguments as in `read_table`.
+
+    >>> import nearkin as nk, pathlib, tempfile
+    >>> table = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
+    >>> _ = table.write_text("user::item\\nZoë::7\\n", encoding="cp1252")
+    >>> with text_options(encoding="cp1252", delimiter="::"):
+    ...     nk.read_interactions(table).left_ids.tolist()
+    ['Zoë']
+    """
+    token = _SHARED.set(text_of(options))
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+class Text(NamedTuple):
+    """A text table: its cells as text, by name; the delimiter in words, None for lines of one cell; and the number of
+    the first row's line, None where cells hold line breaks."""
+
+    cells: pa.Table
+    header: bool
+    delimiter: str | None
+    line: int | None
+
+
+def read_text(where: Locator, options: TextOptions) -> Text:
+    """The cells of a text file.
+
+    ValueError that names what to type for another encoding, a first line of numbers under header=True, two columns of
+    one name, a first line with several of the four delimiters, a line of another width, and an open quote.
+    """
+    with pa.input_stream(str(where.path), compression="detect") as stream:
+        data = _as_utf8(where, stream.read(), options.encoding)
+    header, typed, sizes = options.header, options.delimiter, False
+    if where.suffix == ".vec":  # word2vec's text format: two sizes, then words and vectors
+        line, _, rest = data.partition(b"\n")
+        header, typed, sizes = False, typed or " ", bool(_SIZES.fullmatch(line.decode()))
+        data = rest if sizes else data
+    first = re.split("[\r\n]", data.partition(b"\n")[0].decode(), maxsplit=1)[0]
+    typed = _mark_of(where, first) if typed is None else _WORDS.get(typed, typed)
+    mark = typed or _STAND_IN
+    if len(mark.encode()) > 1:
+        data = data.replace(mark.encode(), _STAND_IN.encode())
+        mark = _STAND_IN
+    names = _names(where, first if typed is None else first.replace(typed, mark), mark, header)
+    try:
+        cells = _cells(data, mark, names, int(header))
+    except pa.ArrowInvalid as error:
+        place = re.match(r".*?Row #(\d+): (.*)", str(error), re.DOTALL)
+        at, why = (f", line {place[1]}", place[2]) if place else ("", str(error))
+        way = "correct the line, close a quote, or type another delimiter=... (word2vec's text has the ending .vec)"
+        raise ValueError(f"{where}{at}: {why[:200]}; {way}") from None
+    last = str(cells.column(len(names) - 1)[-1]) if cells.num_rows else ""
+    if "\n" in last and not data.rstrip(b"\r\n").endswith(b'"'):  # it swallowed the lines below it
+        raise ValueError(f"{where}: a quote is not closed, before {last[:60]!r}; close it, or delete it")
+    line = 1 + header + sizes if data.count(b"\n") <= cells.num_rows + header else None
+    return Text(cells, header, typed and MARKS.get(typed, "space" if typed == " " else typed), line)
+
+
+def _cells(data: bytes, mark: str, names: list[str], skipped: int) -> pa.Table:
+    """The cells as text; pyarrow's errors."""
+    read = arrow.ReadOptions(
+        use_threads=False,  # its errors then name rows
+        block_size=min(_LONGEST, max(len(data), 1)),
+        column_names=names,
+        skip_rows_after_names=skipped,
+    )
+    quote = False if mark in (" ", _STAND_IN) else '"'  # GloVe has a word that is a quote
+    parse = arrow.ParseOptions(delimiter=mark, quote_char=quote, newlines_in_values=bool(quote))
+    text = arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
+    return arrow.read_csv(pa.BufferReader(data), read_options=read, parse_options=parse, convert_options=text)
+
+
+def _as_utf8(where: Locator, data: bytes, encoding: str) -> bytes:
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        at, name = 1 + data.count(b"\n", 0, error.start), "UTF-8" if encoding == "utf-8" else encoding
+        raise ValueError(
+            f"{where}, line {at} is not {name} text; type its encoding, for example encoding='cp1252' or 'utf-16'"
+        ) from error
+    if "\0" in text:
+        raise ValueError(f"{where} holds NUL bytes, as UTF-16 does; type encoding='utf-16', or write it as UTF-8")
+    return data.removeprefix(b"\xef\xbb\xbf") if encoding == "utf-8" else text.removeprefix("\ufeff").encode()
+
+
+def _mark_of(where: Locator, first: str) -> str | None:
+    """The only usual delimiter of the first line, or None."""
+    bare = re.sub(r'"[^"]*"', "", first)
+    marks = [mark for mark in MARKS if mark in bare]
+    if len(marks) > 1:
+        raise ValueError(
+            f"{where} has a first line with {' and '.join(MARKS[mark] for mark in marks)}; type which one parts the "
+            f"cells: delimiter={MARKS[marks[0]]!r}"
+        )
+    return marks[0] if marks else None
+
+
+def _names(where: Locator, first: str, mark: str, header: bool) -> list[str]:
+    quoting = csv.QUOTE_NONE if mark in (" ", _STAND_IN) else csv.QUOTE_MINIMAL
+    cells = next(csv.reader([first], delimiter=mark, quoting=quoting), None) or [""]
+    if not header:
+        return [str(place) for place in range(len(cells))]
+    if all(map(_NUMBER.fullmatch, cells)):
+        raise ValueError(
+            f"{where} begins with numbers ({', '.join(cells)[:60]}), not with names of columns; type header=False if "
+            "they are data; if pandas wrote them as names, type frame.add_prefix('f').to_csv(...)"
+        )
+    names = [cell.strip() for cell in cells]
+    if twice := [name for name in names if name and names.count(name) > 1]:
+        raise ValueError(f"{where} has two columns called {twice[0]!r}; rename one")
+    return [name or f"(no name {place})" for place, name in enumerate(names)]
+
+
+def unparted(where: object, line: str) -> ValueError:
+    """The error for a table whose first line holds none of the four delimiters, with what it holds instead."""
+    mark = re.search(r"[^\w.+-]+", line)
+    way = "" if mark is None else f": delimiter={mark[0]!r}" + ", header=False" * has_number(line.split(mark[0]))
+    way += ". Word2vec's text format, which begins with two sizes, has the ending .vec" * bool(_SIZES.fullmatch(line))
+    return ValueError(
+        f"{where} has a first line without comma, semicolon, tab or bar ({line[:60]}); type what parts its cells{way}"
+    )
+
+
+def has_number(names: Iterable[str]) -> bool:
+    """Whether some name of a column is a number: the first line is then data."""
+    return any(map(_NUMBER.fullmatch, names))

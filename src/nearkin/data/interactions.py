@@ -10,9 +10,8 @@ from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import Coded
 from nearkin._types import Record, Seed
 from nearkin.data.accompanying import described_features
-from nearkin.data.column import Column
 from nearkin.data.files import brief
-from nearkin.data.tables import Table, complete, read_table
+from nearkin.data.tables import Column, Table, complete, read_table
 from nearkin.records import Interactions, Reading
 
 
@@ -83,14 +82,12 @@ def read_interactions(
     asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
     columns, notes = complete(_roles(table, asked), missing)
     more: Record = {f"{side}_ids": np.arange(n) for side, n in zip(("left", "right"), table.shape or (), strict=False)}
-    questions = []
     for side, source in (("left", left_features), ("right", right_features)):
         if source is not None:
             names, features, _, about = described_features(source, called=columns[side].name)
             columns, others = _listed(columns, side, names, str(source), missing)
             more |= {f"{side}_ids": names, f"{side}_features": features}
-            notes += others
-            questions.append(about)
+            notes += [about, *others]
     keep = slice(None)
     if "weight" in columns:
         more["weights"] = columns["weight"].numbers()
@@ -103,8 +100,8 @@ def read_interactions(
         more[name] = None if more.get(name) is None else more[name][keep]
     pairs = Interactions.from_pairs(*sides, duplicates=duplicates, **more)
     n_rows = len(columns["left"])
-    source = _understood(table, columns, n_rows if isinstance(keep, slice) else int(keep.sum()), pairs, notes)
-    return replace(pairs, source=replace(source, questions=tuple(questions)))
+    n_kept = n_rows if isinstance(keep, slice) else int(keep.sum())
+    return replace(pairs, source=_understood(table, columns, n_kept, pairs, notes))
 
 
 def _roles(table: Table, asked: dict[str, str | None]) -> dict[str, Column]:
@@ -189,14 +186,12 @@ class Parts(_Parts):
     notes: tuple[str, ...] = ()
 
 
-def split_given(interactions: Interactions, *, fit_validation: bool = False) -> Parts:
+def split_given(interactions: Interactions) -> Parts:
     """Part by the record's own `split`: 0 training, 1 validation, 2 test.
 
     Parameters
     ----------
     interactions: `Interactions` with a split.
-    fit_validation: put the validation pairs into the training part, as published results on such a split do: they are
-        fitted, and left out of the rankings of the test.
 
     Returns
     -------
@@ -214,12 +209,9 @@ def split_given(interactions: Interactions, *, fit_validation: bool = False) -> 
     1
     """
     check_instance(interactions, "interactions", Interactions)
-    check_instance(fit_validation, "fit_validation", bool, int)
     if interactions.split is None:
         raise ValueError("interactions has no split; read it with split='column', or call split_random(interactions)")
-    split = np.where(interactions.split == 1, 0, interactions.split) if fit_validation else interactions.split
-    train, valid, test = (interactions.select(split == part) for part in range(3))
-    return Parts(train, valid, test)
+    return Parts(*(interactions.select(interactions.split == part) for part in range(3)))
 
 
 def split_random(

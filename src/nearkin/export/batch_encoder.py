@@ -13,8 +13,8 @@ from nearkin._guard import cached_property
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer
-from nearkin.data.column import Column, plain_cells
-from nearkin.data.formats.columns import stacked
+from nearkin.data.tables import Column, plain_cells
+from nearkin.data.vectors import stacked
 from nearkin.index.parts import KINDS as QUANTIZERS
 from nearkin.index.parts import read_norms, read_quantizer
 from nearkin.index.searching import normalised
@@ -85,10 +85,9 @@ class BatchEncoder:
             place = batch.schema.get_field_index(name)
             if place < 0:
                 raise ValueError(f"the batch has no column {name!r}; it has {', '.join(batch.schema.names)}")
+            codes = np.empty((0, self.n_bytes), np.uint8)
             if batch.num_rows:
                 codes = self.encode(stacked([Column(name, plain_cells(batch.column(name)), "the batch")]))
-            else:
-                codes = np.empty((0, self.n_bytes), np.uint8)
             yield batch.set_column(place, self.codes, binary_column(codes))
 
     @cached_property

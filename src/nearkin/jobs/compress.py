@@ -102,7 +102,7 @@ def compress_file(
         random_state = shared_generator(None, group)
     files = dict.fromkeys((file, source))  # one, unless the code is learned from another file
     if checkpoint is not None:
-        job["contents"] = [vectors.digest() for vectors in files] if group.rank == 0 else None
+        job["contents"] = [_storage.digest(vectors.chunks()) for vectors in files] if group.rank == 0 else None
     with steps.step("check") as callback:
         for vectors in files:
             vectors.part(*group.share(len(vectors))).check_finite(callback, metric=metric)

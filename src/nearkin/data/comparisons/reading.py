@@ -10,11 +10,10 @@ from nearkin._check import check_choice
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import Coded, joined
 from nearkin._types import Record
-from nearkin.data.column import Column
 from nearkin.data.comparisons.forms import comparisons_from_array, comparisons_from_names, rated_quadruplets
 from nearkin.data.files import brief
 from nearkin.data.interactions import read_interactions
-from nearkin.data.tables import NAMES, Table, complete, listed, plain, read_table
+from nearkin.data.tables import NAMES, Column, Table, complete, listed, plain, read_table
 from nearkin.records import Comparisons, Reading
 
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
