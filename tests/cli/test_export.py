@@ -38,8 +38,11 @@ def test_below_the_target_the_exit_code_is_one(idx: Path, tmp_path: Path, monkey
     ("args", "message"),
     [
         (["--to", "faiss"], "target is 'faiss'; it must be one of 'lance', 'pgvector'"),
-        (["--to", "lance"], "lance needs out; it takes out"),
-        (["--to", "pgvector", "--out", "x"], "out is no option of pgvector; it takes dsn, name, overwrite"),
+        (["--to", "lance"], "lance takes out, overwrite: missing a required argument"),
+        (
+            ["--to", "pgvector", "--out", "x"],
+            "pgvector takes dsn, name, overwrite, form: got an unexpected",
+        ),
         (["--to", "lance", "--out", "IDX"], "exists; give another name, or --overwrite to replace it"),
         (["--to", "pgvector", "--dsn", "host=127.0.0.1 port=1"], "PostgreSQL at host=127.0.0.1 port=1 gives no"),
     ],

@@ -64,8 +64,7 @@ class Lance(Target):
         lance, index = extra("lance", "lance"), source.index
         quantizer = _product(source)
         parts, exact = _parts(quantizer, index.metric), index.kept is not None
-        config = {"metric": index.metric, "n_features": source.d, "n_rows": len(source)}
-        config |= {"n_probe": index.n_probe or 1, "exact": exact}
+        config = {"metric": index.metric, "n_features": source.d, "n_rows": len(source), "n_probe": index.n_probe or 1}
         with saving_folder(self.out, KIND, config, self.overwrite) as folder:
             quantizer.save(folder / "quantizer")
             table = folder / _TABLE
@@ -106,7 +105,6 @@ class LanceTable:
         self.n_features: int = config["n_features"]
         self.n_rows: int = config["n_rows"]
         self.n_probe: int = config["n_probe"]
-        self.exact: bool = config["exact"]
         self.rotation: np.ndarray = quantizer.rotation_
         self.dataset: Extra = extra("lance", "lance").dataset(str(Path(folder) / _TABLE))
 
@@ -130,12 +128,10 @@ class LanceTable:
 def _product(source: Source) -> ProductQuantizer:
     """The product codes of the index; ValueError for other codes, and for norms, which Lance would not read."""
     quantizer = source.index.quantizer
-    if source.index.norms is not None and source.index.norms.n_bytes:
-        raise ValueError("lance does not read the vectors' norms in this index; compress with --method procrustes")
-    if not isinstance(quantizer, ProductQuantizer):
+    norms = source.index.norms
+    if not isinstance(quantizer, ProductQuantizer) or (norms is not None and norms.n_bytes):
         raise ValueError(
-            "lance takes product quantization alone; compress with --method procrustes (or another rotation), "
-            "and export bits to pgvector"
+            "lance takes product codes without norms; compress with the method procrustes, or export bits to pgvector"
         )
     return quantizer
 
@@ -147,7 +143,7 @@ def _parts(quantizer: ProductQuantizer, metric: str) -> Record:
     if books.shape[1] > 256:
         raise ValueError(f"lance takes up to 256 centroids; this quantizer has {books.shape[1]}")
     if coarse is not None and metric != "l2":
-        raise ValueError(f"lance quantizes no residuals for {metric!r}; compress with --metric l2 or without --lists")
+        raise ValueError(f"lance quantizes no residuals for {metric!r}; compress with the metric l2, or without lists")
     spare = np.repeat(books[:, :1], (1 << bits) - books.shape[1], axis=1)  # no code uses them
     d = quantizer.n_features_in_
     centroids = np.zeros((1, d), np.float32) if coarse is None else coarse @ quantizer.rotation_

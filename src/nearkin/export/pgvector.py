@@ -98,23 +98,14 @@ class Pgvector(Target):
         """The form of the table; ValueError if the index lacks these vectors or pgvector's limits are exceeded."""
         bits = source.n_bits
         form = self.form or ("vector" if bits is None else "bit")
-        if form == "bit":
-            bits = source.need_bits("pgvector with form 'bit' (--as bit)")
-            if bits > _MAX_BITS or source.d > _MAX_VECTOR:
-                raise ValueError(
-                    f"the index has {bits} bits and {counted(source.d, 'column')}; pgvector takes {_MAX_BITS} and "
-                    f"{_MAX_VECTOR}"
-                )
-            return form
-        if bits is not None:
+        if (form == "bit") != (bits is not None):
+            needs = "an index of bits" if form == "bit" else "an index of metric l2, ip or cosine"
+            raise ValueError(f"form is {form!r}, which is for {needs}; this one has metric {source.index.metric!r}")
+        most = _MAX_VECTOR if form == "bit" else _MAX_INDEXED[form]
+        if source.d > most or (bits or 0) > _MAX_BITS:
             raise ValueError(
-                f"form {form!r} is for an index of vectors, and this one has bits; type --as bit (it "
-                "writes kept vectors too), or export an index of metric l2, ip or cosine"
-            )
-        if source.d > _MAX_INDEXED[form]:
-            more = "; --as halfvec takes 4000" if form == "vector" else ", or bits: compress with a hashing method"
-            raise ValueError(
-                f"the index has {counted(source.d, 'column')}; pgvector indexes {_MAX_INDEXED[form]} of {form}{more}"
+                f"the index has {counted(source.d, 'column')} and {bits or 0} bits; pgvector takes {most} of {form} "
+                f"({_MAX_INDEXED['halfvec']} of halfvec) and {_MAX_BITS} bits"
             )
         return form
 
@@ -128,9 +119,7 @@ class Pgvector(Target):
             return False
         if self.overwrite:
             return True
-        differing = [key for key in ("bits", "dimensions", "rows", "form") if found.get(key) != about[key]]
-        words = ", ".join(f"{found.get(key)} {key} and not {about[key]}" for key in differing) or "other contents"
-        raise ValueError(f"table {self.name} holds another index ({words}); overwrite=True replaces it")
+        raise ValueError(f"table {self.name} holds another index; overwrite=True replaces it")
 
     def _known(self, connection: Extra) -> Record | None:
         """The description of the table of this name, None if there is none."""
@@ -138,7 +127,7 @@ class Pgvector(Target):
         try:
             return None if comment is None else dict(parsed_json(comment)["nearkin"])
         except (ValueError, KeyError, TypeError):
-            raise ValueError(f"table {self.name} was not written by nearkin; give another --name") from None
+            raise ValueError(f"table {self.name} was not written by nearkin; give another name") from None
 
     def _create(self, connection: Extra, source: Source, about: Record, callback: Callback) -> None:
         """Fill a new table, index it, and put it in the place of the old one, which readers have until then."""
@@ -162,7 +151,7 @@ class Pgvector(Target):
             connection.execute(f'DROP TABLE "{self.name}"')
         for end in ("_pkey", "_code"):
             if _comment(connection, f"{self.name}{end}") is not None:
-                raise ValueError(f"the database has a {self.name}{end} of another's; give another --name")
+                raise ValueError(f"the database has a {self.name}{end} of another's; give another name")
             connection.execute(f'ALTER INDEX {new}{end} RENAME TO "{self.name}{end}"')
         connection.execute(f'ALTER TABLE {new} RENAME TO "{self.name}"')
         sql = extra("psycopg", "pgvector").sql
@@ -216,7 +205,7 @@ def _values(rows: Any, kind: str, n_bits: int | None) -> list[Extra]:
     if kind == "bit":
         return list(map(package.Bit, unpack_bits(rows, n_bits or 0).astype(bool)))
     if kind == "halfvec" and (largest := np.abs(rows).max()) > _MAX_HALF:
-        raise ValueError(f"vectors hold {largest:g}, and halfvec ends at {_MAX_HALF:g}; type --as vector")
+        raise ValueError(f"vectors hold {largest:g}, and halfvec ends at {_MAX_HALF:g}; give form='vector'")
     return list(map(package.Vector if kind == "vector" else package.HalfVector, rows))
 
 

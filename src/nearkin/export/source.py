@@ -44,7 +44,7 @@ class Source:
 
     Raises
     ------
-    ValueError: an index without vectors; by `need_bits` an index of something else.
+    ValueError: an index without vectors.
 
     Examples
     --------
@@ -65,15 +65,6 @@ class Source:
 
     def __len__(self) -> int:
         return len(self.index)
-
-    def need_bits(self, target: str) -> int:
-        """The number of bits; ValueError for an index of anything but bits, which `target` cannot hold."""
-        if self.n_bits is None:
-            raise ValueError(
-                f"{target} takes bits, and this index has metric {self.index.metric!r}; compress with a hashing method "
-                "(--method oge --bytes 16), or export to lance"
-            )
-        return self.n_bits
 
     def ids(self, first: int = 0, last: int | None = None) -> np.ndarray:
         """Ids of the vectors first..last, int64 or text."""

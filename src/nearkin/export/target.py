@@ -51,7 +51,7 @@ class RecallTooLowError(RuntimeError):
     """The engine's recall is below the target: nothing was published. `check` has the recall."""
 
     def __init__(self, check: Check) -> None:
-        super().__init__(f"{check}; nothing was published. A lower --recall-target accepts it")
+        super().__init__(f"{check}; nothing was published. A lower recall_target accepts it")
         self.check = check
 
 
@@ -93,7 +93,8 @@ def make_target(to: str, /, **options: Any) -> Target:
 
     Raises
     ------
-    ValueError: an unknown name, an option too many or too few.
+    ValueError: an unknown name.
+    TypeError: an option too many or too few.
 
     Examples
     --------
@@ -102,15 +103,12 @@ def make_target(to: str, /, **options: Any) -> Target:
     """
     module, cls = TARGETS[check_choice(to, "target", TARGETS)]
     kind = getattr(import_module(f"nearkin.export.{module}"), cls)
-    given = {option: value for option, value in options.items() if value is not None}
-    known = inspect.signature(kind).parameters
-    for option in given:
-        if option not in known:
-            raise ValueError(f"{option} is no option of {to}; it takes {', '.join(known)}")
-    missing = [option for option, value in known.items() if value.default is value.empty and option not in given]
-    if missing:
-        raise ValueError(f"{to} needs {', '.join(missing)}; it takes {', '.join(known)}")
-    return kind(**given)
+    signature = inspect.signature(kind)
+    try:
+        bound = signature.bind(**{option: value for option, value in options.items() if value is not None})
+    except TypeError as error:
+        raise TypeError(f"{to} takes {', '.join(signature.parameters)}: {error}") from None
+    return kind(**bound.arguments)
 
 
 def padded_ids(found: list[list[Any]], k: int) -> np.ndarray:
