@@ -55,7 +55,7 @@ PROBLEMS_OF = {
     "quantization.scalar": ("scalars of 4 bits, sentences", "scalars of 4 bits, GIST"),
     "quantization.training": PRODUCT,
     "solvers.finite_sum": SVRG,
-    "solvers.newton": features("Gauss-Newton, both sides"),
+    "solvers.newton": features("Gauss-Newton"),
 }
 
 OTHERS: dict[str, tuple[Any, ...]] = {

@@ -170,7 +170,6 @@ WAYS: tuple[tuple[str, Callable[..., float], dict[str, Any]], ...] = (
     ("all pairs", recommended, {"loss": "all-pairs"}),
     ("batches", recommended, {"loss": "in-batch-softmax", "solver": "adam"}),
     ("Gauss-Newton", recommended, {"loss": "all-pairs", "solver": "gauss-newton"}),
-    ("Gauss-Newton, both sides", recommended, {"loss": "all-pairs", "solver": "gauss-newton-joint"}),
 )
 PROBLEMS = {
     "product, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8),

@@ -42,8 +42,7 @@ WAYS: dict[str, dict[str, Any] | None] = {
     "ials++": {"solver": "ials++"},
     "adam, from als": {"solver": "adam"},
     "adam, random start": {"solver": Adam(start="random", learning_rate=0.01)},
-    "gauss-newton, alternating": {"solver": GaussNewton(start="random")},
-    "gauss-newton, joint": {"solver": GaussNewton(start="random", alternating=False)},
+    "gauss-newton": {"solver": GaussNewton(start="random")},
     "in-batch softmax": {"loss": "in-batch-softmax", "solver": Adam(batch_size=1024, learning_rate=0.01)},
     "sampled bce": {"loss": SampledBCE(), "solver": Adam(learning_rate=0.01)},
 }

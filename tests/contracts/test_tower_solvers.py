@@ -9,8 +9,7 @@ import nearkin as nk
 from nearkin.embedding.two_tower.fitting import as_object
 
 WAYS = [
-    *({"solver": name} for name in ("als", "ials++", "adam")),
-    *({"solver": name} for name in ("gauss-newton", "gauss-newton-joint")),
+    *({"solver": name} for name in ("als", "ials++", "adam", "gauss-newton")),
     {"loss": "in-batch-softmax"},
 ]
 
@@ -22,7 +21,7 @@ each_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: next(iter(way.va
 def model(way: dict, **options) -> nk.TwoTower:
     """A quick fit of one way; `options` go to its solver."""
     solver = as_object(way.get("solver", "adam"), "solver")
-    rounds = {"adam": 60, "gauss-newton": 3, "gauss-newton-joint": 3}.get(way.get("solver"), 6)
+    rounds = {"adam": 60, "gauss-newton": 3}.get(way.get("solver"), 6)
     fast = {"max_iter": rounds, "learning_rate": 0.01, "start": "random"}
     if "loss" in way:
         fast |= {"batch_size": 128, "learning_rate": 0.02, "max_iter": 8}

@@ -112,7 +112,6 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "recommend": {"left": lambda: X[:12], "right": lambda: X[:9], "seen": interactions},
     "OrdinalEmbedding": {"max_iter": lambda: 2, "n_init": lambda: 1, "solver": lambda: "gd"},
     "TwoTower": {"n_components": lambda: 2},
-    "feature_towers": {"left": lambda: X[:12], "right": lambda: X[:9], "n_components": lambda: 2},
     "ProductQuantizer": _PRODUCT | {"n_subspaces": lambda: 2},
     "ProductResidualQuantizer": _PRODUCT | {"n_codebooks": lambda: 1, "n_splits": lambda: 2},
     "AxisQuantizer": {"n_bytes": lambda: 2},

@@ -20,6 +20,5 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower.joint import Joint as Joint
     from nearkin.embedding.two_tower.objective import AllPairs as AllPairs
     from nearkin.embedding.two_tower.towers import Tower as Tower
-    from nearkin.embedding.two_tower.towers import feature_towers as feature_towers
 
 lazily(__name__, __file__)

@@ -62,7 +62,6 @@ ON_A_GPU = {
     "one default side": {"solver": Adam(max_iter=5), "right": None},
     "batches": {"loss": "in-batch-softmax", "solver": Adam(max_iter=2, batch_size=256)},
     "gauss-newton": {"solver": GaussNewton(max_iter=2)},
-    "both sides": {"solver": GaussNewton(max_iter=2, alternating=False)},
     "index": {"solver": Adam(max_iter=5), "index": Rounding(0.01)},
     "layer": {"solver": Adam(max_iter=5), "index": nk.quantization.IndexingLayer(6, 2, 8, buffer_size=64)},
     "layer, batches": {

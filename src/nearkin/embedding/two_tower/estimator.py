@@ -61,7 +61,7 @@ class TwoTower(BaseEstimator):
         "all-pairs" (exact over all m x n pairs), "cosine-softmax" (embeddings of norm 1, sharper: for many items and
         few dimensions), "in-batch-softmax" (for towers over vectors of texts), or an object with settings:
         `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`
-    solver : "auto" | "als" | "ials++" | "adam" | "gauss-newton" | "gauss-newton-joint" |
+    solver : "auto" | "als" | "ials++" | "adam" | "gauss-newton" |
         "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`, `Adam(learning_rate=...)`,
         `GaussNewton`, `Joint`, `SphereSweeps`. "auto" is ALS, with the
         branches fitted in each sweep, for the default towers, full-batch Adam for your own modules and with `index`,

@@ -51,7 +51,6 @@ SOLVERS: dict[str, Callable[[], AbstractSolver]] = {
     "adam": Adam,
     "joint": Joint,
     "gauss-newton": GaussNewton,
-    "gauss-newton-joint": partial(GaussNewton, alternating=False),
     "sphere": SphereSweeps,
 }
 

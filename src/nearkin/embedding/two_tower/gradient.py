@@ -97,52 +97,38 @@ class GaussNewton(AbstractAllPairs):
     """`TwoTower(solver=GaussNewton(...))`: truncated Newton steps through any towers.
 
     The product J^T (l'' over all pairs) J + lambda is never a matrix; it costs O(nnz k + (m + n) k^2) and one
-    forward-mode and one reverse pass of the towers. With `alternating` one side is updated at a time: its block is then
-    a least-squares problem (for linear towers an exact one), which converges faster than joint steps. An estimate of
-    the matrix' diagonal preconditions.
+    forward-mode and one reverse pass of the towers. One side is updated at a time: its block is then a least-squares
+    problem (for linear towers an exact one), which converges faster than joint steps. An estimate of the matrix'
+    diagonal preconditions.
 
-    max_iter: steps, None for 15, of both sides together for 20. alternating: one side at a time
-    (`solver="gauss-newton"`) or both together (`solver="gauss-newton-joint"`). cg_steps: most conjugate-gradient steps
-    in one of them. damping: the first one. start: where id tables begin, "als", "random" or "auto" (ALS on the default
-    towers). max_seconds, patience: as in `ALS`.
+    cg_steps: most conjugate-gradient steps in one Newton step. damping: the first one. start: where id tables begin,
+    "als", "random" or "auto" (ALS on the default towers). max_iter, max_seconds, patience: as in `ALS`.
     """
 
-    alternating: bool = True
+    max_iter: int | None = 15
     cg_steps: int = 10
     damping: float = 1e-3
     start: str = "auto"
 
+    name: ClassVar[str] = "gauss-newton"
     through_index: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return "gauss-newton" if self.alternating else "gauss-newton-joint"
-
-    def check(self, all_pairs: bool) -> None:
-        steps = 15 if self.alternating else 20
-        self.max_iter: int | None = steps if self.max_iter is None else self.max_iter
-        super().check(all_pairs)
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         # Each process works alone: conjugate gradients amplify the rounding of a merged sum a thousandfold.
         super().begin(pair.alone(torch.Generator().manual_seed(0)), loss)
-        # sides that are updated together
-        self.blocks: tuple[tuple[int, ...], ...] = ((0,), (1,)) if self.alternating else ((0, 1),)
-        self.dampings: Tensor = torch.full((len(self.blocks),), self.damping, dtype=torch.float64)
+        self.dampings: list[float] = [self.damping, self.damping]
         return self
 
     def step(self) -> float:
-        for number, active in enumerate(self.blocks):
-            value = self._move(number, active)
-        return value
+        self._move(0)
+        return self._move(1)
 
-    def _move(self, number: int, active: tuple[int, ...]) -> float:
-        """One Newton step of the active sides; returns the value after it."""
-        parameters = [p for side in active for p in self.pair.sides[side].parameters().values()]
+    def _move(self, number: int) -> float:
+        """One Newton step of a side; returns the value after it."""
+        parameters, damping = list(self.pair.sides[number].parameters().values()), self.dampings[number]
         before = self.gradient()
         gradient = parameters_to_vector([p.grad for p in parameters])  # pyright: ignore[reportArgumentType]
-        matvec = self._matvec(self.loss.at(*self.pair.embeddings()), active)
-        damping = float(self.dampings[number])
+        matvec = self._matvec(self.loss.at(*self.pair.embeddings()), number)
         diagonal = self._diagonal(matvec, len(gradient)) + damping
 
         def value(y: Tensor) -> float:
@@ -157,25 +143,20 @@ class GaussNewton(AbstractAllPairs):
         self.dampings[number] = min(max(step.damping, 1e-9), 1e9)
         return step.value
 
-    def _matvec(self, point: AllPairsPoint, active: tuple[int, ...]) -> Linear:
-        """d -> (scale J^T G J + ridge) d over the active sides' parameters, flat."""
-        sizes = [sum(p.numel() for p in self.pair.sides[side].parameters().values()) for side in active]
+    def _matvec(self, point: AllPairsPoint, number: int) -> Linear:
+        """d -> (scale J^T G J + ridge) d over the parameters of a side, flat."""
+        side, ridge = self.pair.sides[number], self.pair.ridge[number]
 
         def matvec(d: Tensor) -> Tensor:
-            pushed, directions = [torch.zeros_like(point.P), torch.zeros_like(point.Q)], {}
-            for number, part in zip(active, d.split(sizes), strict=True):
-                directions[number] = _named(self.pair.sides[number], part)
-                pushed[number] = self.pair.sides[number].push_forward(directions[number])
-            products, parts = point.gauss_newton_product(*pushed), []
-            for number in active:
-                side, ridge, U = self.pair.sides[number], self.pair.ridge[number], products[number]
-                if isinstance(side.tower, ResidualTower):
-                    pulled = side.pulled_back(U)
-                    pulled["table"] = pulled["table"] + ridge * directions[number]["table"]
-                else:
-                    pulled = side.pulled_back(U + ridge * pushed[number])
-                parts += [self.scale * part.reshape(-1) for part in pulled.values()]
-            return torch.cat(parts)
+            direction, pushed = _named(side, d), [torch.zeros_like(point.P), torch.zeros_like(point.Q)]
+            pushed[number] = side.push_forward(direction)
+            U = point.gauss_newton_product(*pushed)[number]
+            if isinstance(side.tower, ResidualTower):
+                pulled = side.pulled_back(U)
+                pulled["table"] = pulled["table"] + ridge * direction["table"]
+            else:
+                pulled = side.pulled_back(U + ridge * pushed[number])
+            return torch.cat([self.scale * part.reshape(-1) for part in pulled.values()])
 
         return matvec
 

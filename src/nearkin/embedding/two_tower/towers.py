@@ -14,13 +14,11 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
-from nearkin._check import check_choice, check_integer, check_real, check_vectors, torch_generator
+from nearkin._check import check_choice, check_integer, check_real
 from nearkin._distributed import ALONE, Group
-from nearkin._fields import counted
 from nearkin._pairs import Features
-from nearkin._types import ArrayLike, Record, Seed
+from nearkin._types import Record
 from nearkin.contracts import PhasedIndex, TrainableIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.all_pairs.products import gathered
@@ -336,9 +334,7 @@ def zero_grad(parameters: Iterable[Tensor]) -> None:
 
 STARTS = ("auto", "als", "random")
 _LIMITS: dict[str, tuple[Callable[..., object], dict[str, float]]] = {  # of the settings of all solvers
-    **dict.fromkeys(
-        ("max_iter", "patience", "cg_steps", "block_size", "grid", "n_sampled"), (check_integer, {"low": 1})
-    ),
+    **dict.fromkeys(("max_iter", "patience", "cg_steps", "block_size", "n_sampled"), (check_integer, {"low": 1})),
     "batch_size": (check_integer, {"low": 2}),
     **dict.fromkeys(("max_seconds", "learning_rate", "damping"), (check_real, {"above": 0})),
     "momentum": (check_real, {"low": 0, "high": 0.99}),
@@ -447,69 +443,3 @@ class AbstractTowerSolver(AbstractSolver):
     def ready(self) -> bool:
         """Whether the index quantizes yet; one without phases always does."""
         return not isinstance(self.pair.index, PhasedIndex) or self.pair.index.phase == "train"
-
-
-# ---- towers on good features ----------------------------------------------------------------------------------------
-
-
-class FeatureTower(nn.Module):
-    """x (b, d) -> scale * normalised(W (x - mean) + g(x)) (b, k), g a `FeatureBranch` that is 0 at first, or none. W
-    begins as the first k principal directions: cosines are those of the centred features at first."""
-
-    mean: Tensor
-
-    def __init__(self, mean: Tensor, directions: Tensor, branch: FeatureBranch | None, scale: float) -> None:
-        super().__init__()
-        self.register_buffer("mean", mean)
-        self.directions: nn.Parameter = nn.Parameter(directions.clone())  # (d, k)
-        self.scale: nn.Parameter = nn.Parameter(torch.tensor(float(scale)))
-        self.branch = branch
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = (x - self.mean) @ self.directions
-        return self.scale * normalize(y if self.branch is None else y + self.branch(x), dim=1)
-
-
-def feature_towers(
-    left: ArrayLike,
-    right: ArrayLike,
-    n_components: int = 64,
-    *,
-    hidden: tuple[int, ...] = (),
-    scale: float = 4.0,
-    random_state: Seed = None,
-) -> tuple[FeatureTower, FeatureTower]:
-    """A tower for each side, whose features are vectors of one encoder: left (m, d) and right (n, d).
-
-    Both begin as the same principal components of the rows of both sides, and train separately. `hidden` are the widths
-    of a nonlinear part, which begins at 0. `scale` is the first norm of the embeddings, so cosines are multiplied by
-    scale^2: 4 to 5 suits `loss="in-batch-softmax"`, 1 `loss="all-pairs"`. ValueError for sides of different widths, and
-    for more components than columns.
-
-    >>> import numpy as np, nearkin as nk
-    >>> X = np.random.default_rng(0).standard_normal((50, 12)).astype(np.float32)
-    >>> pairs = nk.Interactions.from_pairs(range(30), range(30)).with_features(left=X[:30], right=X[20:])
-    >>> left, right = nk.embedding.feature_towers(X[:30], X[20:], 8, random_state=0)
-    >>> adam = nk.embedding.Adam(max_iter=2, learning_rate=1e-3, batch_size=16)
-    >>> model = nk.TwoTower(8, left=left, right=right, loss="in-batch-softmax", solver=adam, random_state=0).fit(pairs)
-    >>> model.transform_right(X[:2]).shape
-    (2, 8)
-    """
-    X, Z = (check_vectors(features, name=name) for features, name in ((left, "left"), (right, "right")))
-    if X.shape[1] != Z.shape[1]:
-        raise ValueError(
-            f"left has {counted(X.shape[1], 'column')} and right has {Z.shape[1]}; both must be vectors of one "
-            "encoder. With features of two kinds leave the towers out: the default ones begin at 0"
-        )
-    k = check_integer(n_components, "n_components", low=1, high=X.shape[1])
-    check_real(scale, "scale", above=0)
-    both = np.concatenate([X, Z])
-    mean = both.mean(axis=0, dtype=np.float64)
-    directions = np.linalg.eigh((both - mean).T @ (both - mean))[1][:, ::-1][:, :k]
-    start = torch.from_numpy(mean).float(), torch.from_numpy(directions.astype(np.float32))
-    generator = torch_generator(random_state)
-    branches = [FeatureBranch(X.shape[1], k, tuple(hidden), generator) if hidden else None for _ in range(2)]
-    for branch in branches:
-        if branch is not None:
-            branch.fit_scale(both)
-    return FeatureTower(*start, branches[0], scale), FeatureTower(*start, branches[1], scale)
