@@ -30,7 +30,7 @@ matrix: $(DEV)
 # A million damaged inputs and every kill point (45 minutes of one core); its table
 # goes into docs/reliability.md.
 faults: $(DEV)
-	$(BIN)/python -m tests.faults --write docs/reliability.md
+	$(BIN)/python -m tests.faults
 
 # Quick, or everything with FULL=1; peers are measured where `make peers` has installed them.
 bench: $(DEV)

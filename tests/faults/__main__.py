@@ -6,10 +6,9 @@
 import argparse
 import os
 import sys
-from pathlib import Path
 
 from tests.faults.campaign import SUITES, run
-from tests.faults.table import markdown, write_table
+from tests.faults.table import markdown
 
 
 def main() -> int:
@@ -17,14 +16,11 @@ def main() -> int:
     parser.add_argument("--count", type=int, help="damaged inputs of each suite; without it, the numbers of the page")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="child processes beside each other")
-    parser.add_argument("--write", type=Path, help="page whose table the result replaces")
     for name in SUITES:
         parser.add_argument(f"--{name}", action="append_const", dest="suites", const=name, help=f"only {name}")
     options = parser.parse_args()
     rows = [run(name, options.count, options.seed, options.workers) for name in options.suites or SUITES]
     print(markdown(rows))
-    if options.write:
-        write_table(options.write, rows)
     for row in rows:
         for fault in row.faults:
             print(f"{row.suite}: {fault}", file=sys.stderr)

@@ -29,7 +29,6 @@ SUITES = {
     "folders": _of("folders", "saved folders", 100_000, 10_000),
     "signed": _of("folders:signed", "saved folders, re-signed", 30_000, 3_000),
     "commands": _of("commands", "command line", 2_000, 200),
-    "learners": _of("learners", "sequences of learning", 2_400, 240),
     "api": _of("api", "Python names, 20 calls each", 7_000, 700),
     "writers": _of("writers", "several at once", 30, 3),
     "kills": Suite("kill points", kills.part, len(kills.PARTS), 1),

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 HEADER = ("suite", "inputs", "clean error", "same answer", "other answer", "faults")
 
@@ -30,12 +29,3 @@ class Row:
 def markdown(rows: list[Row]) -> str:
     lines = [HEADER, ("---", *["---:"] * (len(HEADER) - 1)), *(row.cells() for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def write_table(page: Path, rows: list[Row]) -> None:
-    """Put the table where the page has one that begins with the same header."""
-    lines = page.read_text(encoding="utf-8").splitlines()
-    head = markdown([]).splitlines()[0]
-    start = lines.index(head)
-    stop = next((i for i in range(start, len(lines)) if not lines[i].startswith("|")), len(lines))
-    page.write_text("\n".join([*lines[:start], *markdown(rows).splitlines(), *lines[stop:], ""]), encoding="utf-8")

@@ -1,13 +1,11 @@
 """A job that is killed, or finds the disk full, at any moment leaves the old or the new, and nothing beside it."""
 
-import pytest
 import typer
 
 from nearkin.cli.app import app
 from tests.covering import each
 from tests.faults import kills
 from tests.faults.jobs import JOBS
-from tests.processes import Program
 
 
 @each(("job", "step", "least"), [("save", 6, 5), ("encode", 16, 3), ("ask", 5, 5)])
@@ -25,18 +23,6 @@ def test_a_full_disk_leaves_the_old_one():
     assert not row.faults
     assert row.outcomes["same"] > 3
     assert row.outcomes["other"] == 1
-
-
-def test_a_full_disk_is_one_error_and_leaves_nothing_half_written(tmp_path):
-    """Before, the process died by SIGBUS: the kept vectors were written through a memory map."""
-    printed, errors = Program("tests.faults.full_disk", tmp_path).communicate()
-    if printed.startswith("no disk"):
-        pytest.skip(printed)
-    assert not errors
-    error, left = printed.splitlines()
-    assert error.startswith("OSError [Errno 28] No space left on device")
-    assert "idx" in error
-    assert left == "500 ['idx']"
 
 
 @each("job", ["save", "add"])

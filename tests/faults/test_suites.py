@@ -1,21 +1,15 @@
-"""Short, seeded parts of the campaign's suites; the long ones: `python -m tests.faults --learners ...`."""
+"""Short, seeded parts of the campaign's suites; the long ones: `python -m tests.faults --commands ...`."""
 
 from collections import Counter
 
 import pytest
 
 from tests.covering import each
-from tests.faults import campaign, commands, learners, writers
+from tests.faults import campaign, commands, writers
 from tests.faults.child import Fault, run_cases
-from tests.faults.table import Row, markdown, write_table
+from tests.faults.table import Row
 
 pytestmark = pytest.mark.usefixtures("few_rounds")
-
-
-def test_every_kind_of_model_takes_a_sequence(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(learners, "STEPS", 4)
-    for number in range(len(learners.KINDS)):
-        assert learners.case(number, 0, tmp_path) == "same"
 
 
 def test_commands_end_with_an_answer_or_one_line() -> None:
@@ -54,10 +48,3 @@ def test_parts_add_up(monkeypatch) -> None:
     row = campaign.run("counting", workers=2, seed=3)
     assert row.cells() == ("counting", "95", "90", "0", "0", "5")
     assert row.faults == [f"case {first}" for first in range(3, 95, 20)]
-
-
-def test_the_table_of_a_page_is_replaced(tmp_path) -> None:
-    page, old = tmp_path / "page.md", [Row("a", 1), Row("b", 2)]
-    page.write_text(f"# Page\n\n{markdown(old)}\n\nMore.\n")
-    write_table(page, [Row("a", 3, Counter(error=3))])
-    assert page.read_text() == f"# Page\n\n{markdown([Row('a', 3, Counter(error=3))])}\n\nMore.\n"
