@@ -1,7 +1,5 @@
 """Popularity and item-kNN against their definitions on dense matrices."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -62,17 +60,6 @@ def test_sparse_ease_regresses_every_right_on_its_neighbours(n_neighbours: int) 
     check(*sparse_ease(PAIRS, 8, n_neighbours=n_neighbours, ridge=5.0), wanted)
 
 
-@each("baseline", [item_knn, sparse_ease])
-def test_the_numbers_of_users_order_no_ties(baseline: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
-    """Equal cosines and equal scores are in an order that the seed draws for the items."""
-    order = np.random.default_rng(1).permutation(40)
-    renumbered = nk.Interactions.from_matrix(PAIRS.matrix()[order])
-    for before, after in zip(
-        baseline(PAIRS, 8, n_neighbours=10), baseline(renumbered, 8, n_neighbours=10), strict=True
-    ):
-        np.testing.assert_array_equal(after, before[order])
-
-
 def test_rights_without_neighbours_have_no_score() -> None:
     pairs = nk.Interactions.from_pairs([0, 1, 1, 2], [0, 1, 2, 3])
     assert sparse_ease(pairs, 2)[1].tolist() == [[-1, -1], [-1, -1], [-1, -1]]
@@ -83,14 +70,3 @@ def test_a_ridge_too_small_for_equal_rights_is_refused() -> None:
     sparse_ease(pairs, 2)
     with pytest.raises(ValueError, match="ridge is 1e-300, too small"):
         sparse_ease(pairs, 2, ridge=1e-300)
-
-
-def test_they_are_judged_beside_embeddings() -> None:
-    parts = nk.data.split_random(nk.data.planted_interactions(200, 80, random_state=0).interactions, random_state=0)
-    popular, knn = (
-        nk.metrics.list_metrics(baseline(parts.train, 20)[1], parts.test, k=20)["ndcg@20"]
-        for baseline in (popularity, item_knn)
-    )
-    model = nk.TwoTower(8, random_state=0).fit(parts.train).evaluate(parts.test, k=20)["ndcg@20"]
-    assert popular < knn
-    assert popular < model

@@ -5,8 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import nearkin as nk
 from tests.covering import each
@@ -88,13 +86,6 @@ def test_the_turn_is_procrustes_however_noisy_the_pairs() -> None:
         np.testing.assert_allclose(found / np.linalg.norm(found, axis=0), wanted, atol=1e-4)
 
 
-@each("metric", ["cosine", "ip", "l2"])
-@each("n", [2, 7, 11])
-def test_of_few_rows_every_map_finds_all_the_others(metric: str, n: int, rng: np.random.Generator) -> None:
-    old, new = rng.normal(size=(2, n, 2))
-    assert {trial["value"] for trial in nk.Bridge(metric=metric, random_state=0).fit(new, old).trials_} == {1.0}
-
-
 def test_queries_of_the_new_encoder_search_the_old_index_with_a_saved_bridge(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:
@@ -113,14 +104,6 @@ def test_constant_columns_and_equal_rows_are_mapped(rng: np.random.Generator) ->
     old = np.ones((30, 4), np.float32)
     new = np.zeros((30, 3), np.float32)
     np.testing.assert_allclose(nk.Bridge(random_state=0).fit(new, old).transform(new), old, atol=1e-5)
-
-
-def test_a_pipeline_learns_the_map_in_scikit_learns_direction(rng: np.random.Generator) -> None:
-    y = rng.normal(size=(300, 8))
-    X = turned(y, 13, rng).astype(np.float64)
-    chain = make_pipeline(StandardScaler(with_std=False), nk.Bridge(random_state=0)).fit(X[:200], y[:200])
-    np.testing.assert_allclose(chain.transform(X[200:]), y[200:], atol=1e-4)
-    np.testing.assert_array_equal(nk.Bridge(random_state=0).fit_transform(X, y[:, 0]).shape, (300, 1))
 
 
 def test_the_other_direction_is_refused(rng: np.random.Generator) -> None:

@@ -3,8 +3,7 @@
 import torch
 
 from nearkin.linalg.blocks import SMALL, skew_blocks, turn_blocks
-from nearkin.linalg.givens import descend_in_order, rotate_rows
-from nearkin.linalg.skew import left_skew, left_skew_entries
+from nearkin.linalg.skew import left_skew
 from tests.covering import each
 
 SHAPES = [(7, 7, 2), (12, 5, 3), (40, 300, 8), (33, 33, SMALL), (50, 20, SMALL + 1), (6, 6, 6), (9, 1, 4)]
@@ -38,16 +37,6 @@ def test_turn_blocks_is_a_block_matrix_product(d: int, k: int, s: int, dtype: to
     expected = whole @ X
     turn_blocks(X, components, turn)
     torch.testing.assert_close(X, expected)
-
-
-@each("dtype", [torch.float32, torch.float64])
-@each(("d", "k"), [(2, 2), (7, 7), (64, 300)])
-def test_one_pass_is_entries_then_rotations(d: int, k: int, dtype: torch.dtype) -> None:
-    X, G, pairs = case(d, k, 2, dtype)
-    twin = X.clone()
-    rotate_rows(twin, pairs, left_skew_entries(X, G, pairs) * 0.01)
-    assert descend_in_order(X.numpy(), G.numpy(), pairs.flatten().numpy(), 0.01)
-    torch.testing.assert_close(X, twin, rtol=1e-5, atol=1e-6)
 
 
 def test_nan_in_a_row_reaches_its_block_only() -> None:

@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 import torch
 
-from nearkin.linalg.exponential import by_decision, expm1, plus_product
+from nearkin.linalg.exponential import expm1
 from nearkin.linalg.orthonormal import orthogonality_error
 from tests.covering import each
 from tests.reference.tangent import random_skew
@@ -53,25 +53,6 @@ def test_a_matrix_of_a_batch_is_scaled_as_alone() -> None:
     torch.testing.assert_close(blocks[1], expm1(A[2:4]))
 
 
-@each("keys", [[0, 0, 0, 0, 0, 0], [0, 1, 0, 2, 1, 0]])
-def test_each_goes_by_its_own_key(keys: list[int]) -> None:
-    M = torch.randn(2, 3, 4, 2, generator=torch.Generator().manual_seed(0))
-    found = by_decision(keys, lambda key, A, B: key * A + B, M, M + 1)
-    torch.testing.assert_close(found, torch.tensor(keys).view(2, 3, 1, 1) * M + M + 1)
-    rows = by_decision([3, 5], lambda key, A: key * A, M)
-    torch.testing.assert_close(rows, torch.tensor([3, 5]).view(2, 1, 1, 1) * M)
-
-
 def test_no_exponential_of_nan() -> None:
     with pytest.raises(ValueError, match="A contains NaN"):
         expm1(torch.full((3, 3), torch.nan))
-
-
-@each(
-    ("C", "A", "B"),
-    [((2, 3), (2, 4), (4, 3)), ((5, 2, 3), (5, 2, 4), (5, 4, 3)), ((6, 5, 2, 3), (6, 5, 2, 4), (5, 4, 3))],
-)
-def test_plus_product_has_its_factor_in_any_batch(C: tuple, A: tuple, B: tuple) -> None:
-    rng = torch.Generator().manual_seed(0)
-    c, a, b = (torch.randn(shape, generator=rng, dtype=torch.float64) for shape in (C, A, B))
-    torch.testing.assert_close(plus_product(c, a, b, alpha=0.3), c + 0.3 * (a @ b))

@@ -6,7 +6,6 @@ from threadpoolctl import threadpool_limits
 
 from nearkin.hashing import ITQ
 from nearkin.hashing.bits import pack_signs
-from nearkin.linalg import signs
 from nearkin.linalg.signs import affine_values
 from tests.covering import each
 
@@ -30,15 +29,6 @@ def test_signs_do_not_see_other_rows(rng, dtype, shape):
         np.testing.assert_array_equal(affine_values(X[7:], mean, P, 0.5) >= 0, batch[7:] >= 0)
 
 
-def test_a_plain_product_would_fail_here(rng):
-    """The test above can fail: without care, some signs of the same rows do change with the batch."""
-    X, P = rng.standard_normal((2500, 784)), rng.standard_normal((784, 32))
-    X = (X - X @ P @ np.linalg.pinv(P)).astype(np.float32)
-    P = P.astype(np.float32)
-    alone = np.concatenate([X[i : i + 1] @ P for i in range(200)])
-    assert ((alone >= 0) != ((X @ P)[:200] >= 0)).any()
-
-
 def test_intercept_is_added_to_the_scaled_product_and_moves_the_place_of_care(rng):
     X, mean, P = rng.normal(size=(40, 5)), rng.normal(size=5), rng.normal(size=(5, 3))
     found = affine_values(X, mean, P, 2.0, np.array([3.0, -1.0, 0.0]))
@@ -49,21 +39,6 @@ def test_intercept_is_added_to_the_scaled_product_and_moves_the_place_of_care(rn
     for i in range(100):
         alone = affine_values(X[i : i + 1], mean, P, 1.0, np.array([3.0]))
         np.testing.assert_array_equal(alone[0] >= 0, batch[i] >= 0)
-
-
-@pytest.fixture
-def looked_at(monkeypatch):
-    """How many values each call computes one by one."""
-    counts, plain = [], signs._exact
-    monkeypatch.setattr(signs, "_exact", lambda *given: counts.append(len(given[-1])) or plain(*given))
-    return counts
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_values_near_zero_of_few_columns_are_computed_again(rng, d, looked_at):
-    """Rows at the mean but for rounding: every value is in doubt."""
-    affine_values(np.zeros((30, d)), np.zeros(d), rng.normal(size=(d, 2)))
-    assert sum(looked_at) == 60
 
 
 def test_shapes_that_do_not_fit_never_read_outside(rng):
@@ -77,16 +52,6 @@ def test_shapes_that_do_not_fit_never_read_outside(rng):
         affine_values(X[:, :5], mean, P)
 
 
-def test_values_that_are_all_near_zero_are_computed_in_parts(rng, monkeypatch):
-    X, P, mean = rng.standard_normal((50, 9)), rng.standard_normal((9, 4)), rng.standard_normal(9)
-    X[:] = mean  # every value is zero but for rounding, and all of them are formed again
-    X[7] = 1e300  # whose norm is infinite
-    whole = affine_values(X, mean, P)
-    monkeypatch.setattr("nearkin.linalg.signs._PRODUCTS", 9 * 7)
-    np.testing.assert_array_equal(affine_values(X, mean, P), whole)
-    assert (whole[0] == 0).all()
-
-
 def test_codes_are_the_signs_of_the_values_in_any_block_and_not_of_what_is_not_finite(rng, monkeypatch):
     X = rng.standard_normal((600, 8)).astype(np.float32)
     model = ITQ(4, random_state=0, max_iter=2).fit(X)
@@ -97,13 +62,3 @@ def test_codes_are_the_signs_of_the_values_in_any_block_and_not_of_what_is_not_f
         X[555, 3] = bad
         with pytest.raises(ValueError, match=r"(NaN|infinity .inf.) in 1 of 600 rows, the first is row 555"):
             model.encode(X)
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e4])
-def test_rows_far_from_zero_are_settled_by_the_product(rng, offset, looked_at):
-    """Rows are centred first, so few values are computed one by one."""
-    X = (rng.standard_normal((3000, 40)) + offset).astype(np.float32)
-    P, mean = rng.standard_normal((40, 24)).astype(np.float32), X.mean(axis=0)
-    values = affine_values(X, mean, P)
-    assert sum(looked_at) < 1000
-    np.testing.assert_array_equal(pack_signs(values), pack_signs((X - mean).astype(np.float64) @ P))

@@ -5,7 +5,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from benchmarks.hashing.judge import spherical_histograms
 from nearkin.metrics.hamming import hamming_histograms, hamming_radius_precision
 from tests.covering import each
 
@@ -53,15 +52,6 @@ def test_measures_are_the_mean_over_all_orders_of_ties(seed):
             assert histograms.precision_at(k)[i] == pytest.approx(np.mean([hits[:k].mean() for hits in rankings]))
 
 
-def test_mean_average_precision_ignores_row_order(rng):
-    queries, database = random_codes(rng, 20, 2), random_codes(rng, 300, 2)
-    query_labels, labels = rng.integers(0, 3, 20), np.sort(rng.integers(0, 3, 300))
-    shuffle = rng.permutation(300)
-    value = hamming_histograms(queries, database, query_labels, labels).average_precision().mean()
-    shuffled = hamming_histograms(queries, database[shuffle], query_labels, labels[shuffle])
-    assert value == pytest.approx(shuffled.average_precision().mean(), abs=1e-13)
-
-
 def test_radius_precision_counts_empty_answers_as_zero():
     database = np.array([[0], [1], [255], [254]], np.uint8)
     queries = np.array([[0], [0b00111100]], np.uint8)  # the second is 4 and more bits away from everything
@@ -82,20 +72,6 @@ def test_neighbours_are_relevant_rows(rng):
         by_labels = hamming_histograms(queries[i : i + 1], database, [True], labels)
         np.testing.assert_array_equal(by_neighbours.total[i], by_labels.total[0])
         np.testing.assert_array_equal(by_neighbours.relevant[i], by_labels.relevant[0])
-
-
-def test_spherical_distance_orders_by_xor_over_and(rng):
-    queries, database = random_codes(rng, 5, 2), random_codes(rng, 40, 2)
-    query_labels, labels = rng.integers(0, 2, 5), rng.integers(0, 2, 40)
-    histograms = spherical_histograms(queries, database, query_labels, labels)
-    for i, query in enumerate(queries):
-        both = np.bitwise_count(query & database).sum(axis=1)
-        xor = np.bitwise_count(query ^ database).sum(axis=1)
-        ratios = np.divide(xor, both, out=np.full(len(database), np.inf), where=both > 0)
-        values, counts = np.unique(ratios, return_counts=True)
-        np.testing.assert_array_equal(histograms.total[i][histograms.total[i] > 0], counts)
-        hits = [(labels[ratios == value] == query_labels[i]).sum() for value in values]
-        np.testing.assert_array_equal(histograms.relevant[i][histograms.total[i] > 0], hits)
 
 
 ONE, TWO, WIDE = (np.zeros(shape, np.uint8) for shape in ((1, 1), (2, 1), (2, 2)))

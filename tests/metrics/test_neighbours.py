@@ -88,15 +88,6 @@ def test_answers_go_on_to_the_last_row_of_equal_score(rng: np.random.Generator) 
     assert sorted(seen) == list(range(40))
 
 
-def test_without_ties_nothing_is_read_again(rng: np.random.Generator) -> None:
-    X, Q = rng.normal(size=(200, 6)).astype(np.float32), rng.normal(size=(30, 6)).astype(np.float32)
-    exact = ExactNeighbours.of(X, Q, 10)
-    assert exact.tied.mean() < 0.2
-    found = nk.Index.build(X).search(Q, 10)[1][:, ::-1]
-    assert (exact.recall(found) == 1).all()
-    assert (ExactNeighbours.given(exact.ids).recall(found) == 1).all()
-
-
 def test_near_ties_of_large_rows_are_settled_exactly() -> None:
     """float32 distances of these rows from far off the middle are wrong by more than the rows differ."""
     X = 1000 + np.arange(64)[:, None] * np.array([[0.01, 0.0]])
@@ -118,19 +109,6 @@ def test_near_ties_of_large_rows_are_settled_exactly() -> None:
 def test_what_cannot_be_judged(retrieved: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         nk.metrics.knn_recall(retrieved, np.eye(3), np.eye(3)[:1])  # pyright: ignore[reportArgumentType]
-
-
-@each("metric", ["l2", "ip", "cosine"])
-@each("ids", [np.arange(200)[::-1] * 7 - 300, np.array([f"row {i}" for i in range(200)])])
-def test_an_exact_index_keeps_all_neighbours_under_any_ids(
-    rng: np.random.Generator, metric: str, ids: np.ndarray
-) -> None:
-    """Integer ids were taken for row numbers: .005 for an exact index."""
-    X, Q = rng.normal(size=(200, 6)).astype(np.float32), rng.normal(size=(30, 6)).astype(np.float32)
-    found = nk.Index.build(X, ids=ids, metric=metric).search(Q, 10)[1]
-    assert nk.metrics.knn_recall(found, X, Q, metric, ids=ids) == 1
-    found[:, 9:] = "" if ids.dtype.kind == "U" else -1
-    assert nk.metrics.knn_recall(found, X, Q, metric, ids=ids) == pytest.approx(0.9)
 
 
 @each(("ids", "nothing"), [(["a", "b", "c"], ""), ([7, 8, 9], -1)])

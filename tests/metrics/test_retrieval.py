@@ -29,13 +29,6 @@ def test_relevance_of_strings_and_of_uneven_lists() -> None:
         assert metrics.recall(*held) == pytest.approx((1 + 1 / 2) / 2)
 
 
-def test_relevance_agrees_with_sets(rng: np.random.Generator) -> None:
-    retrieved = np.stack([rng.permutation(50)[:10] for _ in range(40)])
-    relevant = np.stack([rng.permutation(50)[:7] for _ in range(40)])
-    expected = [[i in set(row) for i in ids] for ids, row in zip(retrieved, relevant, strict=True)]
-    assert relevance(retrieved, relevant).tolist() == expected
-
-
 def by_label(ranked: object, labels: object) -> float:
     return float(metrics.average_precision(metrics.label_relevance(ranked, labels)).mean())
 

@@ -163,16 +163,6 @@ def test_random_pairs_turn_what_lies_in_order_in_memory() -> None:
     assert not by_columns.is_contiguous()
 
 
-@each("n_matchings", [1, 2])  # one in a single compiled call, two by the general path
-def test_steps_are_counted(n_matchings: int) -> None:
-    p = nn.Parameter(haar_orthogonal(8, 8, random_state=0))
-    optimizer = GivensDescent([p], 0.1, selection="random", n_matchings=n_matchings, random_state=0)
-    for _ in range(3):
-        p.grad = torch.ones_like(p)
-        optimizer.step()
-    assert optimizer.state[p]["step"] == 3
-
-
 @each("side", ["auto", "left", "right"])
 @each("turned", [False, True])
 @each("shape", [(6, 6), (7, 7), (40, 40), (9, 4), (4, 9), (1, 1)])
@@ -191,13 +181,6 @@ def test_the_compiled_greedy_step_is_that_of_a_batch(shape: tuple[int, int], tur
     assert not slow._compiled_step(batch, slow.param_groups[0])
     slow.step()
     torch.testing.assert_close(p.detach(), batch.detach()[0], rtol=0, atol=1e-13)
-
-
-@each("selection", ["random", "greedy"])
-def test_a_gradient_in_the_other_layout_is_the_same_gradient(selection: str) -> None:
-    X, G = problem(12)
-    steps = [stepped(GivensDescent, X, V, 0.1, selection=selection) for V in (G, G.mT.contiguous().mT)]
-    torch.testing.assert_close(*steps, rtol=0, atol=1e-14)
 
 
 @each("selection", ["random", "greedy"])

@@ -1,7 +1,6 @@
 """What all optimizers share: parameters of one shape move as one batch, by the steps of the loop over them; moments
 turn with the point; gradients are looked at always, every so many steps, or never."""
 
-import copy
 import itertools
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from torch import nn
 
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
-from nearkin.orthogonal.optimizer import BATCHED, as_tall, batches_by_shape, first_moment, from_tall, step_length
+from nearkin.orthogonal.optimizer import as_tall, from_tall
 from nearkin.orthogonal.retraction import RETRACTIONS
 from tests.covering import covering, each
 from tests.orthogonal.steps import gradient, point
@@ -86,35 +85,6 @@ def test_convolutions_are_joined_too() -> None:
     same(*ends, 1e-12)
 
 
-def test_a_saved_batch_goes_on_bit_for_bit() -> None:
-    params = network(torch.float32)
-    optimizer = RiemannianDescent(params, 0.05, "newton-schulz", momentum=Adam())
-    train(optimizer, params, 3)
-    saved, values = copy.deepcopy(optimizer.state_dict()), [p.detach().clone() for p in params]
-    train(optimizer, params, 3, 3)
-    others = [nn.Parameter(value) for value in values]
-    resumed = RiemannianDescent(others, 0.05, "newton-schulz", momentum=Adam())
-    resumed.load_state_dict(saved)
-    train(resumed, others, 3, 3)
-    assert all(torch.equal(a, b) for a, b in zip(params, others, strict=True))
-    for state in optimizer.state.values():  # each saves its own memory and not that of the batch
-        assert state["momentum"].untyped_storage().nbytes() == state["momentum"].nbytes
-
-
-def test_what_moves_together() -> None:
-    large = int(BATCHED**0.5) + 1
-    shapes = [(4, 4), (4, 4), (large, large), (large, large), (4, 4)]
-    params = [nn.Parameter(torch.eye(*shape, dtype=torch.float32)) for shape in shapes]
-    halves = [nn.Parameter(torch.eye(4, dtype=torch.bfloat16)) for _ in range(2)]
-    group, other = {"foreach": True}, {"foreach": True}
-    active = [*((group, p) for p in params[:4]), (other, params[4]), *((group, p) for p in halves)]
-    assert [len(part) for _, part in batches_by_shape(active, {})] == [2, 1, 1, 1, 1, 1]
-    assert [len(part) for _, part in batches_by_shape([({}, p) for p in params[:2]], {})] == [1, 1]
-    late = {params[0]: {"step": 3}, params[1]: {"step": 2}}
-    assert [len(part) for _, part in batches_by_shape(active[:2], late)] == [1, 1]
-    assert GivensDescent(params, 0.1).param_groups[0]["foreach"]
-
-
 def test_gradients_are_tested_together_and_named_one_by_one() -> None:
     params = [nn.Parameter(torch.eye(3)) for _ in range(4)]
     optimizer, before = RiemannianDescent(params, 0.1), [p.detach().clone() for p in params]
@@ -173,17 +143,6 @@ def test_the_buffer_turns_with_the_point(name: str, moments: dict) -> None:
         M = 0.7 * M + share * p.grad
         M = turn @ M if "columns" not in name else M @ turn
         torch.testing.assert_close(optimizer.state[p]["momentum"].reshape(6, 6), M, rtol=1e-9, atol=1e-12)
-
-
-def test_adams_step_has_both_bias_corrections() -> None:
-    """Kingma and Ba, Algorithm 1, with one second moment a matrix: at a constant gradient every step is lr long."""
-    group, state = {"lr": 0.1, "betas": (0.8, 0.95), "momentum": 0.0, "eps": 0.0}, {"step": 0}
-    G = torch.full((1, 2, 2), 3.0, dtype=torch.float64)
-    for step in range(1, 5):
-        state["step"] = step
-        M = first_moment(G, group, state)
-        length = step_length([G[0]], group, state)
-        torch.testing.assert_close(length * M[0], torch.full((2, 2), 0.1, dtype=torch.float64))
 
 
 FAMILIES = {
@@ -258,24 +217,6 @@ def test_a_compiled_step_finds_one_bad_entry_of_its_gradient_before_it_changes_a
         assert torch.equal(p.detach(), before)
         after = [value for value in optimizer.state[p].values() if isinstance(value, torch.Tensor)]
         assert all(torch.equal(*pair) for pair in zip(moments, after, strict=True))
-
-
-@each("make", [GivensDescent, lambda p, **o: RiemannianDescent(p, retraction="auto", **o)])
-def test_training_after_a_refused_gradient_is_training_without_it(make: Any) -> None:
-    """The step's number too, which corrects Adam's averages: after a fourth step they are still far from settled."""
-    ends = []
-    for bad in (False, True):
-        p = nn.Parameter(torch.eye(5, dtype=torch.float64))
-        optimizer, generator = make([p], lr=0.05, momentum=Adam()), torch.Generator().manual_seed(0)
-        for step in range(6):
-            if bad and step == 4:
-                p.grad = torch.full_like(p, torch.nan)
-                with pytest.raises(ValueError, match="NaN"):
-                    optimizer.step()
-            p.grad = torch.randn(5, 5, generator=generator, dtype=torch.float64)
-            optimizer.step()
-        ends.append(p.detach())
-    torch.testing.assert_close(*ends)
 
 
 @each("name", COMPILED)

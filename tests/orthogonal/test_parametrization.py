@@ -10,8 +10,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, jacfwd, jacrev, vmap
-from torch.nn.utils import parametrizations
-from torch.optim.swa_utils import AveragedModel
 
 import nearkin as nk
 from nearkin.linalg.haar import haar_orthogonal
@@ -113,40 +111,6 @@ def test_the_unit_of_a_parameter_does_not_matter(scale: float) -> None:
     flat[:, 2] = flat[:, 1]
     with pytest.raises(ValueError, match="not of full rank"):
         orthogonal_parametrization(Holder(scale * flat))
-
-
-def test_one_small_step_is_that_of_torch_s_own() -> None:
-    start, lr = haar_orthogonal(6, 6, special=True, random_state=0, dtype=torch.float64), 1e-5
-    ours = orthogonal_parametrization(Holder(start.clone()))
-    theirs = parametrizations.orthogonal(Holder(start.clone()), orthogonal_map="cayley")
-    for module, rate in ((ours, 2 * lr), (theirs, lr)):  # theirs moves by X (A - A^T), twice the tangent gradient
-        objective(module.weight).backward()
-        torch.optim.SGD(module.parameters(), lr=rate).step()
-    moved = theirs.weight.detach() - start
-    torch.testing.assert_close(ours.weight.detach() - start, moved, rtol=0, atol=1e-3 * float(moved.norm()))
-
-
-def test_optimizers_that_copy_and_interpolate_parameters_work() -> None:
-    module = holder((8, 8))
-    target = haar_orthogonal(8, 8, random_state=5, dtype=torch.float64)
-    optimizer = torch.optim.LBFGS(module.parameters(), lr=1, max_iter=60, line_search_fn="strong_wolfe")
-
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        loss = -(module.weight[:, :4] * target[:, :4]).sum()  # within reach of both determinants
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)
-    assert float(closure().detach()) == pytest.approx(-4, abs=1e-6)
-    average = AveragedModel(module)
-    for seed in range(3):
-        with torch.no_grad():
-            module.parametrizations.weight.original += 0.1 * torch.randn(
-                8, 8, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-            )
-        average.update_parameters(module)
-    assert is_orthogonal(average.module.weight, 1e-9)
 
 
 def test_state_dict_and_cache() -> None:
@@ -292,27 +256,6 @@ def test_programs_are_whole(case: tuple[nn.Module, Tensor]) -> None:
         strict=True,
     ):
         torch.testing.assert_close(one, other)
-
-
-def test_a_weight_off_the_manifold_is_projected_under_a_transform() -> None:
-    layer = nn.Linear(4, 7).double()
-    nk.orthogonal.orthogonal_parametrization(layer)
-    P = layer.parametrizations["weight"].original.detach().clone() + 0.05  # type: ignore[index]
-    found = vmap(lambda w: layer.parametrizations["weight"][0](w))(P[None])[0]  # type: ignore[index]
-    assert orthogonality_error(found) < 1e-12
-    torch.testing.assert_close(found.mT @ P, (found.mT @ P).mT)  # the polar factor: what is left is symmetric
-
-
-@each("init", ["haar", "nearest"])
-def test_linear_rnn_and_convolution(init: str) -> None:
-    torch.manual_seed(0)
-    wide, tall, rnn, conv = nn.Linear(7, 3), nn.Linear(3, 7), nn.RNN(4, 6), nn.Conv2d(3, 8, 3)
-    for module, name in ((wide, "weight"), (tall, "weight"), (rnn, "weight_hh_l0"), (conv, "weight")):
-        assert orthogonal_(module, name, init=init) is getattr(module, name)
-    assert is_orthogonal(wide.weight, 1e-6)
-    assert is_orthogonal(tall.weight, 1e-6)
-    assert is_orthogonal(rnn.weight_hh_l0, 1e-6)
-    assert is_orthogonal(conv.weight.flatten(1), 1e-6)
 
 
 def test_nearest_is_the_projection_and_haar_depends_on_the_seed() -> None:

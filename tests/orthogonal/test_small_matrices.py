@@ -10,12 +10,10 @@ from torch import Tensor, nn
 
 from nearkin.linalg.orthonormal import nearest_orthogonal, orthogonality_error
 from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
-from nearkin.orthogonal.optimizer import COMPILED, COMPILED_THREADED
 from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE
-from nearkin.orthogonal.small_step import correct, descend_small, is_small
+from nearkin.orthogonal.small_step import correct, descend_small
 from tests.covering import covering, each
 from tests.orthogonal.steps import gradient, point
-from tests.reference.tangent import random_skew
 
 SHAPES = [(1, 1), (2, 2), (20, 20), (3, 6, 6), (9, 4), (4, 9), (5, 1), (3, 8, 3), (2, 3, 2, 5)]
 STRIDES: dict[str, Callable[[Tensor], Tensor]] = {
@@ -70,23 +68,6 @@ def test_one_matrix_in_any_strides_takes_the_same_steps(
     assert len(calls) == 10
 
 
-@each("momentum", [0.7, Adam((0.8, 0.95))])
-@each("shape", [(6, 6), (9, 4), (3, 4, 9)])
-def test_moments_are_those_of_a_matrix_that_lay_otherwise(shape: tuple[int, ...], momentum: Any) -> None:
-    ends = []
-    for change in (False, True):
-        p = nn.Parameter(point(shape, 1))
-        optimizer = RiemannianDescent([p], 0.05, "auto", momentum=momentum)
-        for step in range(4):
-            p.grad = gradient(shape, step)
-            optimizer.step()
-            if change and step == 1:
-                p.data = STRIDES["columns first"](p.data)
-        ends.append([p.detach(), *(value for value in optimizer.state[p].values() if isinstance(value, Tensor))])
-    for ours, theirs in zip(*ends, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
-
-
 @each("shape", [(4, 2, 3, 3), (20, 2, 3, 3), (9, 1, 3, 3)])
 @each("memory", [torch.contiguous_format, torch.channels_last])
 def test_a_kernel_moves_as_its_matrix(
@@ -135,44 +116,10 @@ def test_a_step_too_long_for_the_series_is_the_geodesic(momentum: Any) -> None:
     torch.testing.assert_close(*ends, rtol=0, atol=1e-8)
 
 
-@each("lr", [0.05, 3.0])  # the series, and too long for it
-def test_matrices_in_two_axes_of_batches_move_as_in_one(lr: float) -> None:
-    X, ends = point((6, 5, 5), 1), []
-    for batch in ((6,), (2, 3)):
-        p = nn.Parameter(X.reshape(*batch, 5, 5).clone())
-        optimizer = RiemannianDescent([p], lr, "taylor", momentum=0.7)
-        for _ in range(3):
-            p.grad = gradient(X.shape, 0).reshape(p.shape)
-            optimizer.step()
-        ends.append(p.detach().reshape(X.shape))
-    assert float((ends[0] - X).abs().max()) > 0.01
-    torch.testing.assert_close(*ends, rtol=0, atol=1e-9)
-
-
 def test_the_series_leaves_the_manifold_by_its_eighth_power_only() -> None:
     x = torch.linspace(0, 1, 11, dtype=torch.float64)
     f = 1 - x**2 / 2 + FOURTH * x**4 + 1j * (x - THIRD * x**3)
     torch.testing.assert_close(f.abs() ** 2 - 1, FOURTH**2 * x**8, rtol=0, atol=1e-15)
-
-
-@each(("size", "corrections"), [(0.01, 1), (0.016, 1), (0.07, 2), (0.11, 2)])
-def test_long_steps_take_few_corrections(size: float, corrections: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    W = random_skew(64, 64, generator=torch.Generator().manual_seed(0))
-    M = torch.eye(64) + W * (size / torch.linalg.matrix_norm(W @ W @ W @ W) ** 0.5) ** 0.5
-    grams = []
-    monkeypatch.setattr(retraction, "deviation", lambda M: grams.append(M.mT @ M - torch.eye(64)) or grams[-1])
-    moved = retraction.newton_schulz_orthonormalize(M.clone())
-    assert len(grams) == corrections
-    assert orthogonality_error(moved) <= TOLERANCE[torch.float32]
-    torch.testing.assert_close(moved, nearest_orthogonal(M), rtol=0, atol=2e-4)
-
-
-@each(("threads", "limit"), [(1, COMPILED), (2, COMPILED_THREADED)])
-def test_what_is_small(threads: int, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    side = int(limit**0.5)
-    assert is_small(np.empty((side, side)))
-    assert not is_small(np.empty((side, side + 1)))
 
 
 def test_a_matrix_off_the_manifold_is_brought_back_by_newton_schulz_steps() -> None:

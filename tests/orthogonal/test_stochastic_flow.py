@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from nearkin.linalg.skew import left_skew
-from nearkin.orthogonal import RiemannianDescent, StochasticFlow
+from nearkin.orthogonal import StochasticFlow
 from nearkin.orthogonal.matching import round_robin, uniform_components
 from nearkin.orthogonal.stochastic_flow import (
     WEIGHTS,
@@ -41,36 +41,6 @@ def test_one_step_is_the_exponential_of_the_sampled_blocks(s: int, k: int, scale
     expected = torch.matrix_exp(-0.01 * factor * kept) @ X
     found = stepped(StochasticFlow, X, G, 0.01, component_size=s, scale=scale, random_state=4)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)  # torch.matrix_exp is good to 3e-11
-
-
-def test_one_component_is_the_exact_method() -> None:
-    X, G = problem(6, 6)
-    p = nn.Parameter(X.clone())
-    p.grad = G
-    RiemannianDescent([p], 0.05, "exp").step()
-    torch.testing.assert_close(stepped(StochasticFlow, X, G, 0.05, component_size=6), p.detach(), rtol=0, atol=1e-10)
-
-
-@each(
-    "options",
-    [
-        {"component_size": 2},
-        {"component_size": 3},
-        {"component_size": 3, "sampling": "abs"},
-        {"component_size": 2, "sampling": "square"},
-        {"component_size": 2, "sampling": "importance"},
-    ],
-)
-def test_the_mean_step_is_the_exact_one(options: dict) -> None:
-    X, G = problem(6, 6)
-    lr, n, p, total = 1e-5, 800, nn.Parameter(X.clone()), torch.zeros_like(X)
-    optimizer = StochasticFlow([p], lr, **options)
-    for _ in range(n):  # each step has its own draw
-        p.data, p.grad = X.clone(), G
-        optimizer.step()
-        total += p.detach() - X
-    exact = -lr * left_skew(X, G) @ X
-    assert float((total / n - exact).norm()) < 0.2 * float(exact.norm())
 
 
 def test_bad_input() -> None:

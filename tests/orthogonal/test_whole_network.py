@@ -142,26 +142,6 @@ def test_a_cycled_momentum_becomes_the_first_beta(momentum: Any) -> None:
     assert optimizer.param_groups[-1]["betas"][1] == 0.999
 
 
-def test_a_closure_is_called_once_and_its_loss_returned() -> None:
-    net, before, calls = network(), network(), []
-    optimizer = mixed(net)
-
-    def closure() -> Tensor:
-        calls.append(1)
-        optimizer.zero_grad()
-        loss = net(data(0)[0]).square().mean()
-        loss.backward()
-        return loss
-
-    assert float(optimizer.step(closure).detach()) > 0
-    assert len(calls) == 1
-    assert not any(torch.equal(p, q) for p, q in zip(net.parameters(), before.parameters(), strict=True))
-    for p, state in optimizer.state.items():  # what trainers do to move an optimizer to a device
-        optimizer.state[p] = dict(state)
-    train(net, [optimizer], 1, 1)
-    assert all(float(state["step"]) == 2 for state in optimizer.state.values())
-
-
 def test_a_refused_gradient_changes_nothing() -> None:
     net = network()
     weight = net[4].weight
@@ -216,16 +196,6 @@ def test_bad_input() -> None:
         orthogonal_optimizer(net, 0.1)
     with pytest.raises(TypeError, match=r"params is a list; with others= it must be the module"):
         orthogonal_optimizer([nn.Parameter(torch.eye(2))], 0.1, others=AdamW)
-
-
-def test_a_group_added_inside_can_be_taken_up() -> None:
-    net, late = network(), nn.Parameter(torch.ones(2))
-    optimizer = mixed(net)
-    optimizer.optimizers[-1].add_param_group({"params": [late], "lr": 0.5})
-    optimizer.add_param_group(optimizer.optimizers[-1].param_groups[-1])
-    late.grad = torch.ones(2)
-    optimizer.step()
-    assert float(late.detach()[0]) < 0.6
 
 
 def test_choice() -> None:

@@ -21,15 +21,6 @@ def test_it_solves_a_linear_system(system: tuple) -> None:
     assert solved.residual <= 1e-10
 
 
-def test_a_preconditioner_saves_steps(system: tuple) -> None:
-    A, b = system
-    plain = conjugate_gradient(lambda x: A @ x, b, tolerance=1e-6, max_iter=500)
-    better = conjugate_gradient(
-        lambda x: A @ x, b, preconditioner=lambda r: r / A.diagonal(), tolerance=1e-6, max_iter=500
-    )
-    assert better.steps < 0.6 * plain.steps, f"{better.steps} preconditioned, {plain.steps} plain"
-
-
 def test_no_curvature_still_gives_descent() -> None:
     b = torch.tensor([1.0, 0.0])
     assert float(conjugate_gradient(lambda x: 0 * x, b).x @ b) > 0
@@ -51,16 +42,6 @@ def test_one_step_minimises_a_quadratic_and_less_damping_follows(system: tuple) 
     assert step.value == pytest.approx(value(step.x))
 
 
-def test_damping_is_added_to_the_curvature(system: tuple) -> None:
-    A, b = system
-    x = torch.zeros(12, dtype=torch.float64)
-    step = newton_step(
-        lambda x: float(0.5 * x @ A @ x - b @ x), -b, lambda d: A @ d, x, start_value=0.0, damping=5.0,
-        tolerance=1e-12, max_iter=300,
-    )  # fmt: skip
-    torch.testing.assert_close(step.x, torch.linalg.solve(A + 5 * torch.eye(12), b), rtol=1e-6, atol=1e-9)
-
-
 def test_a_wrong_model_raises_the_damping() -> None:
     def value(x: torch.Tensor) -> float:
         return float((x**4).sum())
@@ -69,23 +50,6 @@ def test_a_wrong_model_raises_the_damping() -> None:
     step = newton_step(value, 4 * x**3, lambda d: 0.1 * d, x, start_value=1.0, damping=0.1)
     assert step.value < 1.0
     assert step.damping > 0.1
-
-
-def test_the_residual_is_relative_and_the_step_begins_at_x(system: tuple) -> None:
-    A, b = system
-    b = 100 * b
-    solved = conjugate_gradient(lambda x: A @ x, b, tolerance=0.3, max_iter=200)
-    assert 0 < solved.residual <= 0.3
-    assert solved.residual == pytest.approx(float((b - A @ solved.x).norm() / b.norm()), rel=1e-6)
-
-    def value(x: torch.Tensor) -> float:
-        return float(0.5 * x @ A @ x - b @ x)
-
-    x = torch.linspace(1, 2, 12, dtype=torch.float64)
-    step = newton_step(
-        value, A @ x - b, lambda d: A @ d, x, start_value=value(x), damping=1e-12, tolerance=1e-12, max_iter=300
-    )
-    torch.testing.assert_close(A @ step.x, b, rtol=1e-4, atol=1e-3)
 
 
 def test_it_stops_after_so_many_steps(system: tuple) -> None:

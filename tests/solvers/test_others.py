@@ -30,15 +30,6 @@ def test_sbb_descent_converges_long_before_a_safe_fixed_step():
     assert free.value <= fixed.value * (1 + 1e-6)
 
 
-@each("solver", [GradientDescent(0.1), GradientDescent(), SGD(0.1), AdaGrad(), SVRG()])
-def test_all_epochs_asked_for_are_run_and_numbered_from_one(solver):
-    seen: list[int] = []
-    run = Run(5, tol=0.0, callback=lambda epoch, _: seen.append(epoch))
-    solution = solver.minimize(least_squares(noise=0.5), np.ones((4, 1)), run)
-    assert seen == [1, 2, 3, 4, 5]
-    assert (solution.n_epochs, solution.status) == (5, "max_epochs")
-
-
 def test_convergence_is_noticed_early():
     solution = LBFGS().minimize(least_squares(noise=0.5), np.ones((4, 1)), Run(500, tol=1e-6))
     assert solution.status == "converged"

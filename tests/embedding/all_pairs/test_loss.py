@@ -62,32 +62,6 @@ def test_value_gradient_and_product_are_those_of_the_dense_sum(rng: np.random.Ge
     assert product == pytest.approx(float(quadratic + 2 * ridge(p, W, H)), rel=1e-10), "d^T G d is the sum of l'' Z^2"
 
 
-@each("omega", [0.01, 5.0])
-def test_gauss_newton_matrix_is_symmetric_and_semi_definite(rng: np.random.Generator, omega: float) -> None:
-    """omega = 5 makes the observed part's own curvature negative: only the whole is semi-definite."""
-    mask = sp.random(7, 6, density=0.5, random_state=1, format="csr")
-    loss = AllPairsLoss(mask, loss="logistic", omega=omega)
-    P, Q = torch.tensor(rng.standard_normal((7, 2))), torch.tensor(rng.standard_normal((6, 2)))
-    assert (loss.at(P, Q).curvature.min() < -1) == (omega > 1)
-    columns = []
-    for unit in torch.eye(26, dtype=torch.float64):
-        U, V = loss.gauss_newton_product(P, Q, unit[:14].reshape(7, 2), unit[14:].reshape(6, 2))
-        columns.append(torch.cat([U.flatten(), V.flatten()]))
-    G = torch.stack(columns)
-    torch.testing.assert_close(G, G.T, rtol=1e-10, atol=1e-12)
-    assert torch.linalg.eigvalsh(G).min() > -1e-10 * G.abs().max()
-
-
-def test_squared_loss_of_one_block_is_its_own_quadratic(rng: np.random.Generator) -> None:
-    """With Q fixed the squared loss is quadratic in P: the second-order expansion is exact."""
-    p = problem(rng, "squared")
-    P, Q, W = p["P"], p["Q"], p["W"]
-    point = p["loss"].at(P, Q)
-    U, _ = point.gauss_newton_product(W, torch.zeros_like(Q))
-    expected = point.value() + float((point.left_gradient() * W).sum() + 0.5 * (U * W).sum())
-    assert p["loss"].value(P + W, Q) == pytest.approx(expected, rel=1e-12)
-
-
 def test_autograd_pulls_the_gradient_back_through_towers(rng: np.random.Generator) -> None:
     p = problem(rng, "logistic")
     tower = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4)).double()
@@ -122,20 +96,6 @@ def test_a_perfect_imputation_does_not_cancel_in_float32(rng: np.random.Generato
     moved = P * 1.0001
     dense = 0.5 * (moved.double() @ Q.double().T - P.double() @ Q.double().T).square().sum().item()
     assert loss.value(moved, Q) == pytest.approx(dense, rel=1e-3)
-
-
-def test_float32_agrees_with_float64_and_numbers_of_pairs_are_kept_so(rng: np.random.Generator) -> None:
-    """They are as long as the table of pairs: wider they take twice the memory and know nothing more."""
-    p = problem(rng, "squared")
-    double = p["loss"].value(p["P"], p["Q"])
-    assert p["loss"].value(p["P"].float(), p["Q"].float()) == pytest.approx(double, rel=1e-5)
-    assert p["loss"].gradient(p["P"].float(), p["Q"].float())[0].dtype == torch.float32
-    observed = sp.random(30, 20, density=0.3, random_state=0, format="csr")
-    P, Q = (torch.tensor(rng.standard_normal((rows, 4)), dtype=torch.float32) for rows in observed.shape)
-    labels = rng.standard_normal(observed.nnz).astype(np.float32)
-    narrow, wide = (AllPairsLoss(observed, labels=y, prior=(P, Q)) for y in (labels, labels.astype(np.float64)))
-    assert narrow._exact.labels.dtype == narrow._exact.imputed.dtype == torch.float32
-    assert narrow.value(P, Q) == wide.value(P, Q)
 
 
 @each("name", LOSSES)

@@ -42,19 +42,6 @@ def test_the_kernels_of_a_gpu_agree_on_the_cpu(problem: tuple) -> None:
     torch.testing.assert_close(torch_times(*places, values, Q), products.times_right(values, Q))
 
 
-@each("counts", [[0] * 12, [3] * 12, [9, 0, 0, 0, 0, 0]])
-def test_processes_share_rows_by_pairs_and_a_row_counts_as_one(counts: list[int]) -> None:
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    matrix = sp.csr_matrix((np.ones(indptr[-1]), np.arange(indptr[-1]), indptr), (len(counts), max(indptr[-1], 1)))
-    products = PairProducts(indptr, matrix.indices, Interactions.from_matrix(sp.eye(3, format="csr")).columns)
-    shares = [products.share(Ranked(rank, 3)) for rank in range(3)]
-    assert [part.start for part in shares] == [0, *(part.stop for part in shares[:-1])]
-    assert shares[-1].stop == len(counts)
-    work = [sum(counts[part]) + len(counts[part]) for part in shares]
-    assert max(work) <= (sum(counts) + len(counts)) / 3 + max(counts) + 1, work
-    assert work[0] < sum(work), "one process would do all"
-
-
 def test_a_process_multiplies_its_rows_of_the_matrix(rng: np.random.Generator) -> None:
     X = sp.random(30, 20, density=0.3, random_state=0, format="csr")
     pairs = Interactions.from_matrix(X)

@@ -17,7 +17,6 @@ from nearkin.embedding.ordinal.answers import (
     by_judgement,
     choose_dimension,
     count_per_object,
-    describe,
     error_interval,
     group_objects,
     rater_reliability,
@@ -35,19 +34,9 @@ def test_groups_are_joined_by_pairs_only():
     assert len(set(group_objects(comparisons_from_array([[0, 1, 2], [2, 3, 1]])).tolist())) == 1
 
 
-def test_answers_repeated_often_still_connect():
-    answers = comparisons_from_array(np.tile([[0, 1, 2]], (256, 1)))  # 256 is 0 in eight bits
-    assert len(set(group_objects(answers).tolist())) == 1
-
-
 def test_counts_take_a_row_once():
     answers = comparisons_from_array([[0, 1, 1, 2], [0, 1, 2, 0], [3, 2, 0, 1]])
     assert count_per_object(answers).tolist() == [3, 3, 3, 1]
-
-
-def test_complete_answers_have_no_notes():
-    answers = comparisons_from_array([[0, 1, 2], [1, 2, 0]])
-    assert describe(answers, few=2)["notes"] == []
 
 
 def test_no_more_dimensions_are_tried_than_answers_can_tell_apart():
@@ -104,29 +93,12 @@ def test_random_raters_get_the_lowest_weights_and_the_error_falls(loss):
     assert equal.rater_reliability_ is None
 
 
-def test_folder_keeps_reliability_and_weights(tmp_path):
-    answers, _ = answered(per_object=10)
-    numbered = replace(answers, annotators=np.array([ord(name) for name in answers.annotators.tolist()]))
-    model = OrdinalEmbedding(2, random_state=0).fit(numbered, raters="estimated")
-    model.save(tmp_path / "model")
-    loaded = OrdinalEmbedding.load(tmp_path / "model")
-    assert loaded.rater_reliability_ == model.rater_reliability_
-    assert set(loaded.rater_reliability_) == {ord(name) for name in "ABCDEFGH"}
-    np.testing.assert_array_equal(loaded.comparisons_.weights, model.comparisons_.weights)
-
-
 def test_votes_multiply_with_reliability():
     answers, _ = answered(per_object=10)
     votes = np.random.default_rng(0).integers(1, 4, len(answers)).astype(float)
     model = OrdinalEmbedding(2, random_state=0).fit(replace(answers, weights=votes), raters="estimated")
     by_rater = np.array([model.rater_reliability_[name] for name in answers.annotators.tolist()])
     np.testing.assert_allclose(model.comparisons_.weights, votes * by_rater, rtol=1e-6)
-
-
-def test_one_rater_weighs_one():
-    answers, _ = answered(names="AAAAAAAA", per_object=10)
-    model = OrdinalEmbedding(2, random_state=0).fit(answers, raters="estimated")
-    assert model.rater_reliability_ == {"A": 1.0}
 
 
 def test_errors():

@@ -2,7 +2,6 @@ import copy
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
 import nearkin as nk
 from nearkin.data.comparisons.votes import comparisons_from_vectors
@@ -31,12 +30,6 @@ def test_round_trip(model, tmp_path):
     np.testing.assert_array_equal(again.objects_, model.objects_)
     np.testing.assert_array_equal(again.next_queries(5), model.next_queries(5))
     assert again.score(model.comparisons_) == model.score(model.comparisons_)
-
-
-def test_a_model_that_was_not_fitted_is_not_saved(tmp_path):
-    with pytest.raises(NotFittedError):
-        nk.OrdinalEmbedding(2).save(tmp_path / "emb")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_fewer_points_than_objects_are_damage(model, tmp_path):

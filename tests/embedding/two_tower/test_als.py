@@ -1,8 +1,6 @@
 """Alternating least squares: exact against normal equations, CG against exact, any convex loss, features; Newton steps
 of single rows against a dense twin with its own line search."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,7 +13,6 @@ from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.embedding.two_tower import als
 from nearkin.embedding.two_tower.als import DEFAULTS, BranchRegression, descend_left, solve_by_cross_validation
 from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side
-from nearkin.solvers.newton import Found, armijo
 from tests.covering import each
 
 
@@ -49,13 +46,6 @@ def test_sweeps_reach_the_minimum_of_exact_ones(rng: np.random.Generator, block_
         values.append(solver.value())
     assert (np.diff(values) <= 1e-9).all(), "every sweep lowers the loss"
     assert values[-1] == pytest.approx(exact.value(), rel=0.01)
-
-
-def test_full_conjugate_gradients_are_exact(rng: np.random.Generator) -> None:
-    loss, start = loss_of(), tables(rng)
-    solver, exact = (ALS(**how).alternate(loss, *start) for how in ({"cg_steps": 20}, {"block_size": 6}))
-    solver.step(), exact.step()
-    torch.testing.assert_close(solver.P @ solver.Q.T, exact.P @ exact.Q.T, rtol=1e-6, atol=1e-8)
 
 
 @each("name", ["logistic", "squared-hinge"])
@@ -166,28 +156,6 @@ def test_rows_go_as_far_as_armijos_rule_on_the_shifted_objective(rng: np.random.
         lengths.add(t)
     assert len(lengths) > 1, "some steps must be full and some cut"
     assert min(lengths) < 1.0
-
-
-@each("far", [None, 40.0])
-def test_the_search_is_given_the_slope_of_what_it_walks_along(
-    rng: np.random.Generator, far: float | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Armijo's share of it is a ten-thousandth, so that no step shows a wrong one."""
-    slopes = []
-
-    def watched(along: Callable[[float], float], value: float, slope: float) -> Found:
-        assert along(0.0) == pytest.approx(value)
-        slopes.append((slope, (along(1e-5) - along(-1e-5)) / 2e-5))
-        return armijo(along, value, slope)
-
-    monkeypatch.setattr(als, "armijo", watched)
-    for _ in range(3):
-        loss, P, Q = problem(rng)
-        mean = None if far is None else torch.tensor(far * rng.standard_normal((M, K)))
-        descend_left(loss, P, Q, mean=mean)
-    given, walked = np.transpose(slopes)
-    np.testing.assert_allclose(given, walked, rtol=1e-4)
-    assert (given < 0).all()
 
 
 def test_conjugate_gradients_stay_within_their_arrays(rng: np.random.Generator) -> None:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 from torch import nn
 
 import nearkin as nk
@@ -21,7 +20,6 @@ from nearkin.embedding.two_tower.choice import (
     _LossChoice,
     choose_regularization,
     hold_out,
-    sweep,
     validation_ranking,
 )
 from nearkin.embedding.two_tower.objective import Objective, initial_tables
@@ -172,32 +170,6 @@ def test_it_is_all_pairs_where_nothing_can_be_chosen(options: dict, pairs: nk.In
     np.testing.assert_array_equal(model.left_embeddings_, plain.fit(pairs).left_embeddings_)
 
 
-def test_sweeps_copy_the_given_tables() -> None:
-    loss = AllPairs().objective(BLOCKS).loss(0.1)
-    start = initial_tables(BLOCKS, K, torch.Generator().manual_seed(0))
-    given = [table.clone() for table in start]
-    four, five = (loss.value(*sweep(loss, start, number)) for number in (4, 5))
-    assert all(torch.equal(*pair) for pair in zip(start, given, strict=True))
-    assert five < four < loss.value(*given)
-
-
-def test_fits_are_compared_left_by_left(watched: Watched) -> None:
-    """The values of a fit are those of the lefts, whose mean is the mean of the recorded measures; the finalists get
-    more expensive, and the winner leads the cheaper ones by more than a standard error."""
-    model, _, _, choice, finalists = watched
-    (won,) = [record for record in model.trials_ if record["won"]]
-    assert "why" in won
-    for record in model.trials_:
-        values = choice.trial.values[record["candidate"]]
-        assert values.shape == choice.lefts.shape
-        assert record["value"] == pytest.approx(values.mean())
-        assert record["value"] == pytest.approx((record["recall@20"] + record["ndcg@20"]) / 2)
-    costs = [next(r["cost"] for r in model.trials_ if r["candidate"] == name) for name in finalists]
-    assert costs == sorted(set(costs))
-    for name in finalists[: finalists.index(won["candidate"])]:
-        assert choice.trial.leads(won["candidate"], name)
-
-
 def test_given_validation_pairs_judge() -> None:
     parts = nk.data.split_random(BLOCKS, valid=0.2, test=0, random_state=1)
     model = nk.TwoTower(K, random_state=0).fit(parts.train, validation=parts.valid)
@@ -218,13 +190,6 @@ def test_a_saved_model_keeps_the_choice(fitted: nk.TwoTower, tmp_path: Path) -> 
     model.partial_fit(more)
     assert (model.solver_, model.trials_) == ("sphere", fitted.trials_)
     assert model.left_embeddings_.shape == (201, K)
-
-
-def test_its_settings_are_those_of_all_pairs() -> None:
-    model = clone(nk.TwoTower())
-    assert model.get_params()["loss"] == "auto"
-    assert model.set_params(loss__omega=0.5).loss.get_params()["omega"] == 0.5
-    assert isinstance(model.loss, AllPairs)
 
 
 def test_an_index_is_learned_with_the_chosen_loss() -> None:
@@ -252,27 +217,6 @@ def test_too_few_pairs_are_no_ranking() -> None:
     assert validation_ranking(PARTS.valid.select(few), PARTS.train, rng) is None
     enough = PARTS.valid.select(np.arange(len(PARTS.valid)) < DEFAULTS.fewest_pairs)
     assert validation_ranking(enough, PARTS.train, rng) is not None
-
-
-def test_a_bounded_number_of_lefts_with_a_pair_is_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_pair = np.flatnonzero(np.diff(PARTS.valid.indptr))
-    whole = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
-    assert whole is not None
-    np.testing.assert_array_equal(whole.lefts, with_pair)
-    monkeypatch.setattr(choice, "OF_TRIALS", replace(choice.OF_TRIALS, queries=10))
-    some = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
-    assert some is not None
-    assert len(np.unique(some.lefts)) == 10
-    assert set(some.lefts) < set(with_pair)
-    assert (np.diff(some.lefts) > 0).all()
-
-
-def test_the_metric_is_the_ndcg_of_unseen_rights() -> None:
-    ranking = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
-    assert ranking is not None
-    P, Q = (torch.randn(n, 4, generator=torch.Generator().manual_seed(n)) for n in PARTS.train.shape)
-    expected = nk.metrics.ranking_metrics(P.numpy(), Q.numpy(), PARTS.valid, seen=PARTS.train, k=100)
-    assert ranking.metric(P, Q) == pytest.approx(expected["ndcg@100"])
 
 
 def chosen(objective: Objective, metrics: list[list[float]]) -> tuple[float, list[dict]]:

@@ -91,20 +91,6 @@ def test_the_estimator_learns_saves_and_goes_on(tmp_path: Path) -> None:
     assert (model.left_embeddings_[:, -1] == 1).all()
 
 
-def test_a_bias_tells_popular_rights_apart_where_cosines_cannot() -> None:
-    """Every left has right 0, or right 1 or 2 or ...: by history all of the others are alike."""
-    lefts, rights = np.arange(60), 1 + np.arange(60) % 12
-    rights[rights > 6] = 1  # the popular one
-    pairs = nk.Interactions.from_pairs(np.r_[lefts, lefts], np.r_[np.zeros(60, int), rights], np.ones(120))
-    with_bias, without = (
-        nk.TwoTower(4, loss=CosineSoftmax(temperature=0.5, bias_power=power), random_state=0).fit(pairs)
-        for power in (1.0, 0.0)
-    )
-    assert with_bias.right_embeddings_[1, -1] == with_bias.right_embeddings_[1:, -1].max()
-    assert without.right_embeddings_.shape == (7, 4)
-    np.testing.assert_allclose(np.linalg.norm(without.right_embeddings_, axis=1), 1, rtol=1e-5)
-
-
 def test_imputed_rights_share_a_lefts_weight_by_their_ranks(matrix: sp.csr_matrix) -> None:
     lists = np.tile([3, 8, 1, -1], (30, 1))
     lists[4] = -1  # nothing to impute
@@ -134,14 +120,6 @@ def test_the_loss_has_the_imputed_labels_and_the_bias_of_the_pairs() -> None:
     assert found.value(P, Q) == pytest.approx(float(expected), rel=1e-6)
     torch.testing.assert_close(found.bias, without.bias)
     assert found.value(P, Q) != pytest.approx(without.value(P, Q), rel=1e-3)
-
-
-def test_twice_the_pairs_lead_by_the_same_however_few() -> None:
-    degrees = np.array([1, 2, 4, 8])
-    bias = CosineSoftmax(bias_power=0.7).bias(degrees, degrees)
-    np.testing.assert_allclose(np.diff(bias), 0.7 * np.log(2))
-    assert bias.mean() == pytest.approx(0)
-    np.testing.assert_allclose(CosineSoftmax(bias_power=0.7).bias(np.array([0, 1]), degrees), bias[0])
 
 
 SMALL = 12, 9

@@ -39,13 +39,6 @@ def test_blocks_are_found_and_the_withheld_pair_comes_first() -> None:
     assert ids.ravel().tolist() == [0, 5, 10, 15]
 
 
-def test_training_beats_popularity_by_far(parts: Parts, fitted: nk.TwoTower) -> None:
-    popularity = np.tile(parts.train.matrix().sum(axis=0), (300, 1)).astype(np.float32)
-    popular = nk.metrics.ranking_metrics(popularity, np.eye(150), parts.test, seen=parts.train, k=20)["ndcg@20"]
-    found = fitted.score(parts.test, k=20)
-    assert found > 2 * popular, f"two towers {found:.3f}, popularity {popular:.3f}"
-
-
 def test_shapes_names_and_seeds(parts: Parts, fitted: nk.TwoTower) -> None:
     assert fitted.left_embeddings_.shape == (300, 16)
     assert fitted.right_embeddings_.shape == (150, 16)
@@ -141,17 +134,6 @@ def test_bad_data_and_calls_are_named(parts: Parts, fitted: nk.TwoTower) -> None
         nk.TwoTower(4, loss="all-pairs", regularization=0.1, random_state=0).fit(bare(parts.train)).transform_left(
             np.ones((2, 16))
         )
-
-
-@each("kind", [np.float32, np.float64, np.int64])
-def test_features_of_any_number_type_are_embedded(kind: type) -> None:
-    """Before, float64 features met float32 layers: torch's RuntimeError."""
-    pairs = nk.data.planted_interactions(40, 30, random_state=0).interactions
-    model = nk.TwoTower(4, loss="all-pairs", solver=nk.embedding.ALS(max_iter=1), random_state=0).fit(pairs)
-    features = np.round(np.asarray(pairs.left_features[:2]) * 10)
-    wanted = model.transform_left(features.astype(np.float32))
-    np.testing.assert_array_equal(model.transform_left(features.astype(kind)), wanted)
-    np.testing.assert_array_equal(model.embed_left([[1, 2]], features[:1].astype(kind)).dtype, np.float32)
 
 
 @each(("ids", "none"), [([5, 6, 7], -1), (np.array([5, 6, 7], np.uint8), -1), (["a", "böb", "c"], "")])

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -201,14 +200,6 @@ def test_what_cannot_be_explained_is_said(asked: tuple, options: dict, message: 
         fitted(ALL_PAIRS).explain(*asked, **options)
 
 
-def test_histories_as_sets_and_series_with_other_labels() -> None:
-    lists, model = [[3, 5], [7]], fitted(ALL_PAIRS)
-    for given in ([{3, 5}, {7}], pd.Series(lists, index=["u", "v"]), pd.DataFrame([[3, 5]])):
-        np.testing.assert_allclose(model.embed_left(given), model.embed_left(lists)[: len(given)], atol=1e-6)
-    with pytest.raises(TypeError, match="history is a dict"):
-        model.embed_left({3: 1.0})
-
-
 def test_features_are_what_a_new_row_shrinks_towards() -> None:
     model = nk.TwoTower(8, loss="all-pairs", regularization=0.02, random_state=0).fit(PLANTED)
     x = PLANTED.left_features[:1]
@@ -294,13 +285,3 @@ def test_a_new_right_is_where_its_loss_does_not_turn_it(options: dict[str, float
 
     assert turning(row[:8], value) < 1e-3
     assert turning(model.right_embeddings_[5, :8] / np.linalg.norm(model.right_embeddings_[5, :8]), value) > 0.05
-
-
-@each("side", ["left", "right"])
-def test_no_label_is_imputed_again_for_a_new_row(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sums that a new row meets are those of the fit with imputed labels, without their regressions."""
-    model = fitted_with(imputed=0.3)
-    embed = model.embed_left if side == "left" else model.embed_right
-    row = embed([3, 17, 40])
-    monkeypatch.setattr("nearkin.embedding.two_tower.cosine_softmax.sparse_ease", None)
-    np.testing.assert_array_equal(embed([3, 17, 40]), row)

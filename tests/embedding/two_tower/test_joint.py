@@ -20,10 +20,6 @@ PLANTED = nk.data.planted_interactions(200, 150, random_state=0).interactions
 PAIRS = replace(PLANTED, left_features=None, right_features=None)
 
 
-class Interrupted(Exception):
-    """A fit that is stopped from outside."""
-
-
 def layer(**options: object) -> IndexingLayer:
     return IndexingLayer(8, 2, 16, max_iter=10, **options)  # pyright: ignore[reportArgumentType]
 
@@ -59,14 +55,6 @@ def test_joint_learning_keeps_more_of_the_exact_answers_than_compressing_afterwa
     assert np.mean(gains) > 0, gains
 
 
-def test_the_teacher_is_the_towers_alone(fitted: nk.TwoTower) -> None:
-    """Its objective is recorded in units of the mean loss of an observed pair."""
-    alone = nk.TwoTower(8, solver=ALS(max_iter=SWEEPS), regularization=0.01, random_state=0).fit(PAIRS)
-    np.testing.assert_array_equal(fitted.exact_embeddings_[0], alone.left_embeddings_)
-    found = [record["objective"] for record in fitted.history_[:SWEEPS]]
-    assert found == pytest.approx([record["objective"] for record in alone.history_])
-
-
 def test_every_round_lowers_the_loss(fitted: nk.TwoTower) -> None:
     rounds = [entry["objective"] for entry in fitted.history_[SWEEPS:]]
     assert all(b < a for a, b in pairwise(rounds)), rounds
@@ -79,14 +67,6 @@ def test_the_right_embeddings_are_the_codes_of_the_index(fitted: nk.TwoTower) ->
     index = fitted.index_.export(fitted.right_embeddings_, fitted.right_ids_, fast_scan=False)
     found, _ = index.search(fitted.left_embeddings_[:5], 3)
     np.testing.assert_allclose(found, scores, rtol=1e-4)
-
-
-def test_the_distortion_is_the_mean_squared_distance_from_the_exact_vectors(fitted: nk.TwoTower) -> None:
-    exact = fitted.exact_embeddings_[1]
-    apart = np.square(fitted.right_embeddings_ - exact).sum(axis=1).mean()
-    assert fitted.history_[-1]["distortion"] == pytest.approx(apart, rel=1e-5)
-    assert [entry["distortion"] for entry in fitted.history_[:SWEEPS]] == [0.0] * SWEEPS
-    assert [entry["phase"] for entry in fitted.history_] == ["teacher"] * SWEEPS + ["index"] * (1 + DEFAULTS.rounds)
 
 
 def test_the_forms_are_the_losss_second_derivative() -> None:

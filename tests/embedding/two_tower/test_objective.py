@@ -1,12 +1,10 @@
 """Weights, costs and penalties of a table of pairs: the powers of popularity against their definitions."""
 
 import numpy as np
-import pytest
-import torch
 
 import nearkin as nk
 from nearkin.embedding import AllPairs
-from nearkin.embedding.two_tower.objective import _costs, initial_tables
+from nearkin.embedding.two_tower.objective import _costs
 from tests.covering import each
 
 PAIRS = nk.Interactions.from_pairs([0, 0, 0, 1, 2, 2], [0, 1, 2, 0, 0, 1], [1.0, 2.0, 1.0, 4.0, 1.0, 3.0])
@@ -19,13 +17,6 @@ def test_powers_weigh_popularity() -> None:
     np.testing.assert_allclose(objective.weights, wanted / wanted.mean())
     costs = np.sqrt([3.0, 2.0, 1.0])
     np.testing.assert_allclose(objective.b, costs / costs.mean())
-
-
-def test_power_zero_is_no_power() -> None:
-    plain, zero = AllPairs().objective(PAIRS), AllPairs(weight_power=0.0, cost_power=0).objective(PAIRS)
-    np.testing.assert_array_equal(plain.weights, zero.weights)
-    np.testing.assert_array_equal(plain.b, np.ones(3))
-    assert plain.weights.mean() == pytest.approx(1)
 
 
 def test_a_row_without_pairs_costs_nothing_where_features_place_it() -> None:
@@ -63,19 +54,6 @@ def test_only_a_side_with_features_leaves_rows_without_pairs_out() -> None:
         objective = AllPairs().objective(pairs.with_features(**features))
         assert objective.a.tolist() == ([1, 1, 0] if side == "left" else [1, 1, 1])
         assert objective.b.tolist() == ([1, 1, 0, 0] if side == "right" else [1, 1, 1, 1])
-
-
-@each("k", [4, 64])
-def test_tables_begin_with_rows_of_one_length_whatever_the_number_of_columns(k: int) -> None:
-    pairs = nk.data.planted_interactions(400, 300, random_state=0).interactions
-    for table in initial_tables(pairs, k, torch.Generator().manual_seed(0)):
-        assert float(table.square().sum(1).mean() ** 0.5) == pytest.approx(0.1, rel=0.1)
-
-
-@each("name", ["weight_power", "cost_power"])
-def test_powers_are_numbers(name: str) -> None:
-    with pytest.raises(TypeError, match=f"{name} is 'much' of type str; it must be a number"):
-        AllPairs(**{name: "much"}).objective(PAIRS)
 
 
 def test_labels_by_weight_are_not_weighted_again() -> None:

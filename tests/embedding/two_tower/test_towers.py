@@ -102,10 +102,3 @@ def test_a_side_works_where_its_tower_is(rng: np.random.Generator, device: str, 
         torch.testing.assert_close(found["embed"].cpu(), expected)
         torch.testing.assert_close(found["rows"].detach().cpu(), expected[rows])
         torch.testing.assert_close(found["push"].cpu(), pushed)
-
-
-@each("device", DEVICES)
-def test_a_side_without_features_numbers_its_rows_where_its_tower_is(device: str) -> None:
-    tower = torch.nn.Embedding(6, 2).to(device)
-    assert Side(tower, 6, None).embed().device.type == device
-    assert Side(tower, 6, None).embed_rows(torch.tensor([3, 1])).shape == (2, 2)
