@@ -31,9 +31,8 @@ def main() -> None:
     print(f"images that share its first code show {sorted(set(shown.tolist()))}")
 
     # What a language model needs: words to add to its vocabulary, and the codes that may follow what it wrote.
-    print(
-        f"{len(made.vocabulary())} words, the id's numbers after 32,000 others: {made.token_numbers(old[:1], 32_000)}"
-    )
+    numbers = 32_000 + old[0] + made.codes * np.arange(made.levels)
+    print(f"{len(made.vocabulary())} words, the id's numbers after 32,000 others: {numbers}")
     print(f"{made.trie().allowed(old[:1, :2]).sum()} codes may follow its first two")
     made.save(out / "ids")
 

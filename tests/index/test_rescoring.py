@@ -86,6 +86,14 @@ def test_what_cannot_be_kept_is_refused_before_the_work():
     assert len(index) == 3
 
 
+def test_rows_far_from_the_first_are_warned_of_where_int8_cannot_tell_them_apart(rng):
+    """An add of rows at another place kept .03 of what exact vectors rank, in silence."""
+    X = rng.normal(size=(600, 8)).astype(np.float32)
+    index = nk.Index.build(X, keep_vectors="int8").add(X[:100] + np.float32(0.5))
+    with pytest.warns(UserWarning, match=r"X lies 1e\+03 from the first vectors"):
+        index.add(X[:100] + np.float32(1000))
+
+
 def test_a_view_shares_the_rows_under_other_ids_and_vectors(rng: np.random.Generator) -> None:
     X = rng.normal(size=(60, 8)).astype(np.float32)
     index = nk.Index.build(X, nk.ProductQuantizer(2, 8, random_state=0), ids=[f"row {n}" for n in range(60)])

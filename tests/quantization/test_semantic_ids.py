@@ -140,7 +140,6 @@ def test_a_saved_maker_goes_on_alike(made: nk.SemanticIds, rows: np.ndarray, tmp
 def test_tokens(made: nk.SemanticIds) -> None:
     assert made.tokens([[12, 0, 3]]) == ["<a_12><b_0><c_3>"]
     assert [made.vocabulary()[number] for number in (12, 16, 35)] == ["<a_12>", "<b_0>", "<c_3>"]
-    np.testing.assert_array_equal(made.token_numbers([[12, 0, 3]], first=100), [[112, 116, 135]])
 
 
 def test_a_wrong_token_of_a_beam_is_that_id_alone(made: nk.SemanticIds) -> None:
@@ -151,8 +150,6 @@ def test_a_wrong_token_of_a_beam_is_that_id_alone(made: nk.SemanticIds) -> None:
     texts = np.array([first, *wrong, second])
     expected = [0, *[-1] * len(wrong), 1]
     assert made.item_of(made.from_tokens(texts)).tolist() == expected
-    numbers = np.array([[100, 116, 200], [99, 116, 135], [116, 100, 132], [0, 2**64 - 1, 132]], np.uint64)
-    assert made.item_of(made.from_token_numbers(numbers, first=100)).tolist() == [-1] * 4
     assert not made.trie().allowed([[99], [-1]]).any()
     with pytest.raises(ValueError, match=r"ids are float64 .* they must be integers"):
         made.trie().allowed([[0.5]])
@@ -160,7 +157,7 @@ def test_a_wrong_token_of_a_beam_is_that_id_alone(made: nk.SemanticIds) -> None:
         made.item_of([[1, 2], [1, 2, 3]])
     for none in ([], np.empty((0, 3), int)):
         assert made.item_of(none).shape == (0,)
-        assert made.from_token_numbers(none).shape == made.from_tokens([]).shape == (0, 3)
+        assert made.from_tokens([]).shape == (0, 3)
 
 
 def test_removed_rows_are_gaps_everywhere(made: nk.SemanticIds) -> None:
@@ -169,7 +166,6 @@ def test_removed_rows_are_gaps_everywhere(made: nk.SemanticIds) -> None:
     expected = np.where(np.isin(np.arange(600), [0, 7]), -1, np.arange(600))
     np.testing.assert_array_equal(made.item_of(made.ids_), expected)
     np.testing.assert_array_equal(made.from_tokens(made.tokens(made.ids_)), made.ids_)
-    np.testing.assert_array_equal(made.from_token_numbers(made.token_numbers(made.ids_, 5), 5), made.ids_)
     for wrong in (made.ids_[:1], [[-1, 0, 0]], [[0, 0, 16]]):
         with pytest.raises(ValueError, match=r"row 0 of ids is \[.*codes are 0 to 15"):
             made.decode(wrong)
@@ -191,7 +187,7 @@ def test_bad_input(rows: np.ndarray, made: nk.SemanticIds) -> None:
             (lambda: nk.SemanticIds(3, 16).fit(rows * np.nan), ValueError, "NaN"),
         ]
     )
-    for function in (made.item_of, made.decode, made.tokens, made.from_token_numbers):
+    for function in (made.item_of, made.decode, made.tokens):
         for wrong in ([[0, 0]], [[0.5, 0, 0]], [["a", "b", "c"]]):
             with pytest.raises(ValueError, match=r"integers \(m, 3\)"):
                 function(wrong)

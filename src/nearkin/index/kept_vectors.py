@@ -1,5 +1,6 @@
 """The vectors that an index keeps in addition to their codes, and candidates rescored by them."""
 
+import warnings
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
@@ -14,6 +15,7 @@ from nearkin.index.code_tables import Found, best_of
 
 KEPT_TYPES = {"float32": 0, "float16": 2, "int8": 4}  # of kept vectors, and rows of a file that hold the offsets
 _STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0
+_COARSER = 8  # times the reach of the first vectors' steps from which added ones lie too far
 _HALF = float(np.finfo(np.float16).max)
 _SAMPLE = 4_096  # vectors, at most, that decide the offsets
 _CHUNK = 65_536  # rows written at a time, and of a block to which others are not joined
@@ -71,7 +73,17 @@ class KeptVectors:
         return self._stored() if self.order is None else len(self.order)
 
     def check(self, X: np.ndarray) -> None:
-        """ValueError for vectors that float16 cannot hold."""
+        """ValueError for vectors that float16 cannot hold; a warning for some so far from the first ones that the steps
+        of int8 do not tell them apart."""
+        if self.dtype == np.int8 and self._stored() and len(X):
+            away = np.abs(_offsets(self._less(X[:_SAMPLE]).astype(np.float32), self.dtype)).max()
+            step = np.median(_steps(self._raw(np.arange(min(len(self), _SAMPLE)))))
+            if away > _COARSER * _MOST * step:
+                warnings.warn(
+                    f"X lies {away:.3g} from the first vectors, which 'int8' keeps in steps of {step:.3g}: its steps "
+                    "are too long for near vectors; build the index again, or with keep_vectors='float16'",
+                    stacklevel=4,
+                )
         if self.dtype == np.float16 and (largest := np.abs(self.about(X)._less(X)).max(initial=0)) > _HALF:
             raise ValueError(
                 f"keep_vectors is 'float16', which holds numbers up to {_HALF:,.0f} from a column's median, and X "
@@ -108,7 +120,7 @@ class KeptVectors:
         """Vectors (..., d) float32 at positions of any shape; reads each block once."""
         rows = self._raw(positions.ravel())
         if self.dtype == np.int8:
-            rows = rows[:, :-_STEP] * np.ascontiguousarray(rows[:, -_STEP:]).view("<f4")
+            rows = rows[:, :-_STEP] * _steps(rows)
         rows = rows.astype(np.float32, copy=False)
         if self.dtype != np.float32 and self.offsets is not None:
             rows += self.offsets
@@ -165,6 +177,11 @@ def _offsets(X: np.ndarray, dtype: np.dtype) -> np.ndarray:
     low, middle, high = np.sort(X, axis=0)[(len(X) - 1) * np.arange(1, 4) // 4]
     offsets: np.ndarray = np.where(np.abs(middle) > high - low, middle, np.float32(0))
     return offsets
+
+
+def _steps(rows: np.ndarray) -> np.ndarray:
+    """The steps (n, 1) float32 of rows (n, d + 4) kept as int8."""
+    return np.ascontiguousarray(rows[:, -_STEP:]).view("<f4")
 
 
 def _narrowed(X: np.ndarray, dtype: DTypeLike) -> np.ndarray:

@@ -30,7 +30,7 @@ from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.trial import HeldOut, Trial, held_out, mean_interval
 from nearkin.quantization.codebooks import unwarned
-from nearkin.quantization.codecs import CODECS, NORMS, SUMS, Codec, Size, candidates
+from nearkin.quantization.codecs import CODECS, Codec, Size, candidates
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import AbstractAdditiveQuantizer
 from nearkin.statistics import whole_rows
@@ -246,7 +246,7 @@ def _names(X: np.ndarray, n_bytes: int, metric: str, known: bool, methods: Itera
     differ = metric != "cosine" and Norms.shared(X) is None
     if methods is not None:
         return [name for name in methods if differ or not CODECS[name].norm]
-    names = candidates(n_bytes, X.shape[1], norms=differ, half=_half_suffices(X))
+    names = candidates(n_bytes, X.shape[1], norms=differ and not known, half=_half_suffices(X))
     if len(X) < FEWEST and names != ["float16"]:
         warnings.warn(
             f"codes of {n_bytes} bytes are trained on {counted(len(X), 'vector')} and will not suit others: give "
@@ -254,10 +254,7 @@ def _names(X: np.ndarray, n_bytes: int, metric: str, known: bool, methods: Itera
             stacklevel=3,
         )
         return ["axes"]
-    if len(X) < 2 * FEWEST:
-        return names[:1]
-    without = {name + NORMS for name in (*SUMS, "residual")} if known else set[str]()
-    return [name for name in names if name not in without]
+    return names[:1] if len(X) < 2 * FEWEST else names
 
 
 def _trained(

@@ -33,7 +33,6 @@ from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import HeldOut, Trial, held_out, paired_difference
 from nearkin.quantization.order import SCORES, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
-from nearkin.quantization.scalar import ScalarQuantizer
 from nearkin.statistics import Shard, far_rows, shared_generator, whole_rows
 
 Coded = Callable[[np.ndarray], np.ndarray]  # rows (n, d) to their decoded codes (n, d)
@@ -81,16 +80,6 @@ def _by_all(Z: np.ndarray) -> Coded:
     return lambda rows: (np.clip(np.round(rows / step), -127, 127) * step).astype(np.float32)
 
 
-def _by_ranges(n_bits: int) -> Train:
-    """Equal steps between two quantiles of each column, those with the least distortion: an engine's "quantile"."""
-
-    def train(Z: np.ndarray) -> Coded:
-        codec = ScalarQuantizer(n_bits).fit(Z)
-        return lambda rows: codec.decode(codec.encode(rows))
-
-    return train
-
-
 def _rabitq(Z: np.ndarray) -> Coded:
     """Signs of centred rows, scaled so that a row's inner product with its code is its squared norm."""
     mean = Z.mean(axis=0)
@@ -120,8 +109,6 @@ NAMED: dict[str, Train] = {
     "sign-float": _sign,
     "int8": _by_faiss(lambda d: faiss.IndexScalarQuantizer(d, faiss.ScalarQuantizer.QT_8bit)),
     "int4": _by_faiss(lambda d: faiss.IndexScalarQuantizer(d, faiss.ScalarQuantizer.QT_4bit)),
-    "int8-quantile": _by_ranges(8),
-    "int4-quantile": _by_ranges(4),
     "int8-all": _by_all,
     "int8-row": _by_rows(8),
     "int4-row": _by_rows(4),
@@ -166,11 +153,10 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     Parameters
     ----------
     codec: how the engine encodes vectors: "sign" (compared by Hamming distance), "sign-float" (with queries in floats),
-        "int8", "int4" (equal steps from a column's least to its largest), "int8-quantile", "int4-quantile" (between two
-        quantiles), "int8-all" (one scale for all columns), "int8-row", "int4-row" (from a vector's least to its
-        largest; in these three queries are coded too), "rabitq", "pq8" (product codes of 8 bytes; any number that
-        divides d), a `faiss.Index` with sa_encode, trained or not, or an object with encode and decode, which `save`
-        leaves out.
+        "int8", "int4" (equal steps from a column's least to its largest), "int8-all" (one scale for all
+        columns), "int8-row", "int4-row" (from a vector's least to its largest; in these three queries
+        are coded too), "rabitq", "pq8" (product codes of 8 bytes; any number that divides d), a `faiss.Index` with
+        sa_encode, trained or not, or an object with encode and decode, which `save` leaves out.
     max_iter: Procrustes rounds from each start.
     center: subtract the mean of the vectors first. It raises the recall of sign bits (SIFT: 0.43 of ten instead of
         0.42). Distances do not change; inner products and angles do.

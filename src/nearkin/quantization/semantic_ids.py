@@ -203,8 +203,9 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     def tokens(self, ids: ArrayLike) -> list[str]:
         """Return ids (m, levels) as tokens for a language model: "<a_12><b_240><c_3>"; "" for -1 of a removed
         vector."""
-        words = [*self.vocabulary(), ""]
-        return ["".join([words[number] for number in row]) for row in self.token_numbers(ids).tolist()]
+        words = np.array(self.vocabulary(), object).reshape(self.levels, self.codes)
+        levels = np.arange(self.levels)
+        return ["".join(words[levels, row]) if row[0] >= 0 else "" for row in self._checked(ids, gaps=True)]
 
     def from_tokens(self, texts: Sequence[str]) -> np.ndarray:
         """Return the ids (m, levels) that `tokens` wrote, -1 for other texts, as a language model may write them."""
@@ -213,29 +214,19 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
             raise TypeError(
                 f"texts has {odd[0]!r:.40} of type {type(odd[0]).__name__}; give a list, a text for each id"
             )
-        numbers = {word: number for number, word in enumerate(self.vocabulary())}
-        found = [[numbers.get(word, -1) for word in text.replace("><", "> <").split()] for text in texts]
-        return self.from_token_numbers([row if len(row) == self.levels else [-1] * self.levels for row in found])
-
-    def vocabulary(self) -> list[str]:
-        """The words of `tokens`, in the order in which a language model's vocabulary takes them."""
-        letters = [chr(ord("a") + level) if level < 26 else f"l{level}" for level in range(self.levels)]
-        return [f"<{letter}_{code}>" for letter in letters for code in range(self.codes)]
-
-    def token_numbers(self, ids: ArrayLike, first: int = 0) -> np.ndarray:
-        """Return the numbers (m, levels) of the words of ids in a vocabulary of `first` words before them, -1 for -1 of
-        a removed vector."""
-        found = self._checked(ids, gaps=True)
-        return np.where(found < 0, -1, found + self._offsets(first))
-
-    def from_token_numbers(self, numbers: ArrayLike, first: int = 0) -> np.ndarray:
-        """Return the ids (m, levels) of such numbers; -1 for vectors with another number or a word of another level."""
-        ids = self._integers(numbers) - self._offsets(first)
-        ids[~_exist(ids, self.codes)] = -1
+        places = {word: divmod(number, self.codes) for number, word in enumerate(self.vocabulary())}
+        ids = np.full((len(texts), self.levels), -1)
+        for row, text in enumerate(texts):
+            found = [places.get(word, (-1, -1)) for word in text.replace("><", "> <").split()]
+            if [level for level, _ in found] == list(range(self.levels)):
+                ids[row] = [code for _, code in found]
         return ids
 
-    def _offsets(self, first: int) -> np.ndarray:
-        return check_integer(first, "first", low=0) + self.codes * np.arange(self.levels)
+    def vocabulary(self) -> list[str]:
+        """The words of `tokens`, in the order in which a language model's vocabulary takes them: behind `first` words
+        of its own, ids have the numbers first + ids + codes * np.arange(levels)."""
+        letters = [chr(ord("a") + level) if level < 26 else f"l{level}" for level in range(self.levels)]
+        return [f"<{letter}_{code}>" for letter in letters for code in range(self.codes)]
 
     def trie(self) -> "Trie":
         """The assigned ids as a prefix tree, for constrained decoding: only ids of vectors can result."""

@@ -116,7 +116,7 @@ def test_layer_index_and_faiss_give_the_same_codes() -> None:
 
 @each(
     ("rotation", "cut"),
-    [("givens-random", 3), ("givens-greedy", 6), ("exact", 1), ("exact", 6), ("cayley", 6), (("givens-greedy", 3), 5)],
+    [("givens-random", 3), ("givens-greedy", 6), ("frozen", 1), ("cayley", 6), (("givens-greedy", 3), 5)],
 )  # 1: rows pass, 3: they are collected
 def test_a_resumed_layer_goes_on_bit_for_bit(rotation: str | tuple[str, int], cut: int) -> None:
     def fresh() -> IndexingLayer:
@@ -173,7 +173,7 @@ def test_bad_input_is_named() -> None:
             layer(other)
     with pytest.raises(ValueError, match=r"x has shape \(4, 5\); the layer needs \(b, 8\)"):
         layer(x[:, :5])
-    with pytest.raises(ValueError, match=r"codebooks \(M, K, d/M\) = \(2, 8, 4\).*IndexingLayer\(8, n_subspaces=2"):
+    with pytest.raises(RuntimeError, match=r"centroids.codebooks.*\[2, 8, 4\]"):
         IndexingLayer(8, 4, K).load_state_dict(layer.state_dict())
     with pytest.raises(ValueError, match="the layer needs"):
         IndexingLayer(8, 4, K).start_from(layer.to_quantizer())
@@ -198,7 +198,7 @@ def test_export_refuses_a_rotation_that_an_ordinary_optimizer_has_moved() -> Non
     layer = started()
     adam = torch.optim.Adam(layer.parameters(), lr=5e-2)
     train(layer, 10, moving=[adam])
-    with pytest.raises(ValueError, match=r"no rotation any more.*MixedOptimizer\(\*optimizers\(layer, parameters\)\)"):
+    with pytest.raises(ValueError, match=r"no rotation any more.*optimizers\(layer, parameters\)"):
         layer.export(rows(50).numpy())
 
 

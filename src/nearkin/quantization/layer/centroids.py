@@ -6,9 +6,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from nearkin._distributed import ALONE, current
-from nearkin.quantization.codebooks import ClusterSums, assign
-from nearkin.quantization.product import DEFAULTS, RunningFit
-from nearkin.quantization.rotation import make_update
+from nearkin.quantization.codebooks import assign
+from nearkin.quantization.product import DEFAULTS
 
 
 class LayerCentroids(nn.Module):
@@ -18,15 +17,13 @@ class LayerCentroids(nn.Module):
     sums: Tensor  # (M, K, d), or empty where nothing but the counts is averaged
     counts: Tensor  # (M, K) float64
 
-    def __init__(self, shape: tuple[int, int, int], *, by_gradient: bool, exact_rotation: bool, horizon: int) -> None:
+    def __init__(self, shape: tuple[int, int, int], *, by_gradient: bool, horizon: int) -> None:
         super().__init__()
         M, K, width = shape
         self.by_gradient: bool = by_gradient
         self.horizon: int = horizon
-        self.exact_rotation = exact_rotation
         self.codebooks: nn.Parameter = nn.Parameter(torch.zeros(shape), requires_grad=by_gradient)
-        averaged = not by_gradient or exact_rotation
-        self.register_buffer("sums", torch.zeros(M, K, M * width if averaged else 0))
+        self.register_buffer("sums", torch.zeros(M, K, 0 if by_gradient else M * width))
         self.register_buffer("counts", torch.zeros(M, K, dtype=torch.float64))
 
     def set(self, codebooks: np.ndarray) -> None:
@@ -46,25 +43,19 @@ class LayerCentroids(nn.Module):
             self.sums /= excess
             self.counts /= excess
 
-    def observe(self, X: Tensor, codes: Tensor, R: Tensor) -> Tensor | None:
-        """Add the vectors X (b, d) of all processes with their codes (b, M), and update what averages update; returns
-        the next R if the rotation is exact. All processes end with rank 0's result; on a device only the exact rotation
-        synchronizes."""
+    def observe(self, X: Tensor, codes: Tensor, R: Tensor) -> None:
+        """Add the vectors X (b, d) of all processes with their codes (b, M), and update what averages update. All
+        processes end with rank 0's result."""
         self._absorb(X, codes)
-        fewest, turned = DEFAULTS.dead * self.counts[0].sum() / self.counts.shape[1], None
-        if self.exact_rotation:
-            update = make_update("givens-greedy", len(R), "exact", 1, None)  # averages change little: one block
-            sums = ClusterSums.of(self.sums.cpu().numpy(), self.counts.cpu().numpy())
-            turned, books = map(torch.from_numpy, RunningFit(update, self.horizon, sums).improve(R.cpu().numpy()))
-        else:  # the means need no centring, which saves a pass over the sums
-            books = self.codebooks.detach() if self.by_gradient else centroids(self.sums, self.counts, R, fewest)
+        fewest = DEFAULTS.dead * self.counts[0].sum() / self.counts.shape[1]
         if self.by_gradient:
             books, dead = revived(self.codebooks.detach(), self.counts, fewest)
             self.counts.copy_(torch.where(dead, self.counts.mean(1, keepdim=True), self.counts))  # time to win rows
+        else:  # the means need no centring, which saves a pass over the sums
+            books = centroids(self.sums, self.counts, R, fewest)
         self.codebooks.data.copy_(books)
         if several():  # machines of different kinds may round differently
-            take_from_first([self.codebooks, *([] if turned is None else [turned])], X.device)
-        return turned
+            take_from_first([self.codebooks], X.device)
 
     def _absorb(self, X: Tensor, codes: Tensor) -> None:
         """Let the averages decay by the rows of all processes, and add them."""

@@ -11,7 +11,7 @@ from torch.autograd.function import FunctionCtx
 
 from nearkin._check import check_choice, check_finite, check_integer, check_real, check_vectors
 from nearkin._fields import counted
-from nearkin._types import ArrayLike, Record, Seed
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.quantization.codebooks import CoarseQuantizer, assign, decode
 from nearkin.quantization.faiss_bridge import MAX_BITS
@@ -36,7 +36,7 @@ BY_GRADIENT = {  # GCD, Algorithm 2, on the gradient that reaches R
     "givens-greedy": "greedy",
     "givens-steepest": "steepest",
 }
-ROTATIONS = (*BY_GRADIENT, "exact", "cayley", "frozen")
+ROTATIONS = (*BY_GRADIENT, "cayley", "frozen")
 ANGLE = 1e-3  # a Givens step's usual angle in radians: `GivensDescent` with moments makes `lr` one, whatever the loss
 MOMENTS = (0.9, 0.99)
 
@@ -182,7 +182,6 @@ class LayerRotation(nn.Module):
     """R (d, d) after the warm start, and its update rule.
 
     "givens-..." : R is an ordinary parameter with a gradient, for `GivensDescent`.
-    "exact": the layer updates R itself, by one block of best angles on the running average of M = X^T phi.
     "cayley": R = R_0 (I - A)(I + A)^-1, A the skew matrix of ordinary parameters (GCD, section 1.1).
     "frozen": R stays at the warm start (the baseline of GCD, section 3.2).
     """
@@ -233,8 +232,8 @@ class IndexingLayer(nn.Module):
 
     `torch.compile` breaks its graph at this layer, whose codes come from FAISS: only the towers are compiled. It
     computes in float32, also under autocast and in a module of another type. On a device a training step synchronizes
-    only to update R: never with "frozen" and "cayley"; "exact" is computed on the host, and "givens-random" is the
-    cheapest selection of pairs. There, vectors are checked for NaN in every hundredth batch.
+    only to update R: never with "frozen" and "cayley"; "givens-random" is the cheapest selection of pairs. There,
+    vectors are checked for NaN in every hundredth batch.
 
     Under `DistributedDataParallel` all processes must call it with the same number of batches: vectors are collected
     from all of them, rank 0 trains the start, and averages include the vectors of all, so that all hold the same layer
@@ -247,10 +246,9 @@ class IndexingLayer(nn.Module):
     n_subspaces, n_centroids: M and K; with 256 centroids M is the number of bytes of a code.
     n_lists: number of inverted lists, 0 for none. With lists the residual is quantized; they are fixed after the start.
     rotation: "givens-random" | "givens-greedy" | "givens-steepest" (Algorithm 2 on R's gradient by
-        `rotation_optimizer`), "exact" (one greedy block of best angles a step on the running average of M = X^T phi),
-        "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline). A pair such as
-        ("givens-greedy", 4) updates R in every fourth step only, by four matchings; the other steps cost as much as
-        with "frozen".
+        `rotation_optimizer`), "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline).
+        A pair such as ("givens-greedy", 4) updates R in every fourth step only, by four matchings; the other steps cost
+        as much as with "frozen".
     centroids: "average" (means of the vectors that chose them) or "gradient" (an ordinary parameter). Dead ones move
         next to used ones. Both average over 64 vectors a centroid, or over the given number: ("average", 4096).
     warmup_steps, buffer_size, max_iter: see above; the last is of the start. Vectors are collected until there are
@@ -324,7 +322,6 @@ class IndexingLayer(nn.Module):
         self.centroids: LayerCentroids = LayerCentroids(
             (n_subspaces, n_centroids, d // n_subspaces),
             by_gradient=name == "gradient",
-            exact_rotation=self.kind == "exact",
             horizon=check_integer(horizon, "centroids[1]", low=1),
         )
         self.register_buffer("coarse", torch.zeros(n_lists, d))
@@ -350,15 +347,10 @@ class IndexingLayer(nn.Module):
         with torch.autocast(x.device.type, enabled=False):
             rows, R = x.float(), self.rotation()
             coarse = self.coarse[self._lists(rows)] if self.n_lists else None
-            if self.kind == "exact":  # R is updated below, before backward reads it
-                R = R.clone()
             turns = self.rotation_every == 1 or self.phases.count() % self.rotation_every == 0
             T, distortion, codes = StraightThrough.apply(rows, R, self.codebooks, coarse, turns)
             if torch.is_grad_enabled():
-                residuals = rows.detach() if coarse is None else rows.detach() - coarse
-                turned = self.centroids.observe(residuals, codes, R.detach())
-                if turned is not None:
-                    self.rotation.set(turned)
+                self.centroids.observe(rows.detach() if coarse is None else rows.detach() - coarse, codes, R.detach())
         return T.to(x.dtype), distortion
 
     def start(
@@ -542,16 +534,6 @@ class IndexingLayer(nn.Module):
 
         return super()._apply(moved, recurse)
 
-    def _load_from_state_dict(self, state: Record, prefix: str, *others: Any) -> None:
-        given = state.get(f"{prefix}centroids.codebooks")
-        if given is not None and given.shape != self.codebooks.shape:
-            raise ValueError(
-                f"the state holds codebooks (M, K, d/M) = {tuple(given.shape)}; this layer has "
-                f"{tuple(self.codebooks.shape)}. Make it with IndexingLayer({given.shape[0] * given.shape[2]}, "
-                f"n_subspaces={given.shape[0]}, n_centroids={given.shape[1]})"
-            )
-        super()._load_from_state_dict(state, prefix, *others)
-
 
 def optimizers(
     layer: IndexingLayer, parameters: Iterable[nn.Parameter], lr: float = 1e-3, rotation_lr: float | None = None
@@ -589,8 +571,6 @@ def check_rotation(R: Tensor) -> None:
     if bool(torch.isfinite(R).all()) and is_orthogonal(R):
         return
     raise ValueError(
-        f"the layer's rotation R is no rotation any more: ||R^T R - I||_F / sqrt(d) is {orthogonality_error(R):.3g}. "
-        "An optimizer for ordinary parameters has moved it; train with optimizers(layer, parameters), or where one "
-        "optimizer is asked for with nearkin.orthogonal.MixedOptimizer(*optimizers(layer, parameters)), and give "
-        "another optimizer layer.other_parameters() in place of layer.parameters()"
+        f"the layer's rotation R is no rotation any more: ||R^T R - I||_F / sqrt(d) is {orthogonality_error(R):.3g}; "
+        "train with optimizers(layer, parameters), or give another optimizer layer.other_parameters() alone"
     )
