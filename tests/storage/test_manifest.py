@@ -33,26 +33,6 @@ def answers(path) -> tuple:
     return tuple(part.tolist() for part in (*index.search(X[:5], 3), *index.search(X, 400, oversample=1)))
 
 
-def test_a_flipped_bit_anywhere_is_refused(saved, tmp_path):
-    """Before, 825 of 9,086 changes answered differently without an error."""
-    expected = answers(saved / "idx")
-    rng = np.random.default_rng(0)
-    names = [path.relative_to(saved / "idx") for path in (saved / "idx").rglob("*") if path.is_file()]
-    assert len(names) == 8
-    for name in names:
-        folder = shutil.copytree(saved / "idx", tmp_path / "idx", dirs_exist_ok=True)
-        whole = (folder / name).read_bytes()
-        for place in rng.integers(0, len(whole), 12).tolist():
-            flipped = whole[place] ^ (1 << int(rng.integers(8)))
-            (folder / name).write_bytes(whole[:place] + bytes([flipped]) + whole[place + 1 :])
-            try:
-                assert answers(folder) == expected  # white space in a manifest
-            except ValueError:
-                continue
-            assert name.name == "manifest.json"
-        (folder / name).write_bytes(whole)
-
-
 @each("name", ["index.faiss", "arrays.safetensors", "vectors.npy", "quantizer", "config.json"])
 def test_what_is_of_another_folder_or_missing_is_refused(saved, tmp_path, name):
     other = saved / "other"
@@ -79,13 +59,6 @@ def test_a_file_that_was_not_saved_is_refused(saved, tmp_path):
     np.save(tmp_path / "idx" / "vectors.npy", X)
     with pytest.raises(ValueError, match=r"vectors.npy is not in manifest.json"):
         nk.Index.load(tmp_path / "idx")
-
-
-def test_a_manifest_that_went_is_damage(saved, tmp_path):
-    folder = shutil.copytree(saved / "idx", tmp_path / "idx")
-    (folder / "manifest.json").unlink()
-    with pytest.raises(ValueError, match=r"no manifest.json .*the folder is damaged"):
-        nk.Index.load(folder)
 
 
 def test_without_verification_lengths_are_compared_and_contents_are_not(saved, tmp_path):

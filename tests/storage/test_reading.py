@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin import _storage
-from nearkin._storage import read_config, replacing_folder
+from nearkin._storage import replacing_folder
 from nearkin._storage.manifest import write_manifest
 from nearkin.data import comparisons_from_names
 from nearkin.embedding.ordinal import estimator as ordinal_storage
@@ -56,22 +55,6 @@ def test_a_load_during_a_save_is_of_one_version(
     assert state
     assert all(np.array_equal(value, vars(new)[name]) for name, value in state.items())
     assert loaded.get_params()["random_state"] == 1
-
-
-def test_a_config_read_during_a_save_is_of_one_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of twelve rounds of three threads that changed an index ended in "another length than manifest.json"."""
-    old, new = (nk.Index.build(X[:rows]) for rows in (20, 40))
-    old.save(tmp_path / "idx")
-    saves, read = [new], _storage.read_manifest
-
-    def replaced_then(folder: Path) -> Any:
-        manifest = read(folder)
-        if saves:
-            saves.pop().save(tmp_path / "idx", overwrite=True)
-        return manifest
-
-    monkeypatch.setattr(_storage, "read_manifest", replaced_then)
-    assert read_config(tmp_path / "idx")["n_rows"] == 40
 
 
 def test_both_sides_of_a_folder_are_of_one_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
