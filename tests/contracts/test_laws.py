@@ -187,6 +187,7 @@ CODES: dict[str, Callable[[], object]] = {
     "4-bit codes": partial(nk.ProductQuantizer, 8, 16),
     "lists": partial(nk.ProductQuantizer, 8, 32, n_lists=40),
     "4-bit codes in lists": partial(nk.ProductQuantizer, 8, 16, n_lists=40),
+    "sums": partial(nk.quantization.ResidualQuantizer, 3, 32),
     "sums in lists": partial(nk.quantization.ResidualQuantizer, 3, 32, n_lists=40),
 }
 

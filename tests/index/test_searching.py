@@ -32,17 +32,6 @@ def test_the_slow_twin_is_faiss(kind, monkeypatch):
         assert (found == ids).mean() > (0.98 if len(Q) == 60 else 0.95)
 
 
-@each("kind", ["flat", "lists"])
-def test_rows_far_from_the_origin(kind):
-    """Products at 1e4 would be all rounding: centroids, centres, rows and queries are taken about the rows' middle."""
-    far = X + 1e4
-    index = Index.build(far, MADE[kind], n_probe=7 if kind == "lists" else None)
-    expected = index.faiss_index.search(far[:60], 10)[1]
-    few = np.concatenate([index.search(far[i : i + 1], 10)[1] for i in range(30)])
-    assert (few == expected[:30]).mean() > 0.9
-    assert (index.search(far[:60], 10)[1] == expected).mean() > 0.9
-
-
 def test_queries_of_a_fast_scan_at_a_time_change_no_result(monkeypatch):
     index = Index.build(X, ProductQuantizer(4, 16, n_lists=7, max_iter=1, random_state=0), n_probe=3)
     expected = index.search(X[:80], 5)

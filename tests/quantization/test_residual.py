@@ -58,20 +58,6 @@ def test_codes_learned_for_queries_by_inner_product_keep_more_of_what_they_find(
         made(n_centroids=64, metric="ip").fit(X, queries=Q[:, 1:])
 
 
-@each("made", [partial(ResidualQuantizer, 3, 32), partial(ProductResidualQuantizer, 2, 2, 32, None)])
-def test_rows_far_from_the_origin_keep_the_neighbours_of_rows_about_it(made, rng):
-    """At a mean of 1,000 deviations codes kept .155 of ten neighbours for .387."""
-    X = rng.normal(size=(600, 16)) * np.arange(1, 17) ** -0.5
-    kept = {}
-    for offset in (0, 2000):
-        rows = (X + offset).astype(np.float32)
-        model = made(max_iter=2, random_state=0).fit(rows)
-        np.testing.assert_array_equal(model.encode(rows)[:7], np.vstack([model.encode(row[None]) for row in rows[:7]]))
-        index = model.to_faiss()
-        kept[offset] = _kept(index, partial(model.add_to, index), rows, rows[:100])
-    assert kept[2000] > kept[0] - 0.05
-
-
 def test_an_index_of_faiss_with_norms_in_its_codes_is_refused(vectors):
     peer = faiss.index_factory(vectors[0].shape[1], "RQ4x4_Nqint8")
     peer.train(vectors[0][:500])
