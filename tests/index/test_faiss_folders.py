@@ -116,14 +116,3 @@ def test_the_guide_lists_what_faiss_can_do_with_a_saved_index(kind: str, folders
             found[name] = "no"
     line = f"| {kind} | {' | '.join(found.values())} |"
     assert line in GUIDE.read_text(encoding="utf-8").splitlines(), f"write into {GUIDE.name}: {line}"
-
-
-def test_ids_that_lists_cannot_hold_come_back(tmp_path: Path) -> None:
-    """FAISS's lists take no negative numbers."""
-    index = nk.Index.build(X, KINDS["product, 8 bits, lists"], np.arange(300) - 301, n_probe=5)
-    index.save(tmp_path / "idx")
-    expected = index.search(X[:9], 5)[1]
-    np.testing.assert_array_equal(nk.Index.load(tmp_path / "idx").search(X[:9], 5)[1], expected)
-    np.testing.assert_array_equal(
-        index.add(X[:3], [500, 501, 502]).remove([500, 501, 502]).search(X[:9], 5)[1], expected
-    )

@@ -97,14 +97,15 @@ def test_bad_folders(tmp_path):
         Index.load(tmp_path)
     Index.build(X[:5]).save(tmp_path / "idx")
     config = tmp_path / "idx" / "config.json"
-    text = config.read_text()
+    record, text = json.loads(config.read_text()), config.read_text()
+    version = record["format_version"]
     for changed, match in (
-        (text.replace('"format_version": 3', '"format_version": 99'), r"format version 99.*pip install -U nearkin"),
-        (text.replace('"format_version": 3', '"format_version": 1'), r"format version 1, .* reads 3: make it again"),
+        (record | {"format_version": 99}, r"99.*pip install -U nearkin"),
+        (record | {"format_version": 1}, f"1, .* {version}"),
+        (record | {"kind": "hasher"}, "'hasher'.*'index'"),
         ("{", "damaged"),
-        (json.dumps({**json.loads(text), "kind": "hasher"}), "holds the kind 'hasher'; 'index' is needed"),
     ):
-        config.write_text(changed)
+        config.write_text(changed if isinstance(changed, str) else json.dumps(changed))
         with pytest.raises(ValueError, match=match):
             Index.load(tmp_path / "idx")
     config.write_text(text)
@@ -176,22 +177,20 @@ def test_progress_is_reported():
     assert seen == [(600, 600), (20, 20)]
 
 
-def test_n_probe_is_read_and_set(rng):
-    X = rng.normal(size=(400, 8)).astype(np.float32)
+def test_n_probe_is_read_and_set():
     index = Index.build(X, ProductQuantizer(2, 16, n_lists=20, max_iter=2, random_state=0), n_probe=1)
     one = index.search(X[:50], 10)[1]
     assert index.n_probe == 1
     index.n_probe = 20
     assert (index.search(X[:50], 10)[1] != one).any()
-    with pytest.raises(ValueError, match="n_probe is 21"):
-        index.n_probe = 21
     for lists, probed in ((4, 4), (20, 16), (288, 18)):  # sixteen lists, or a sixteenth of many
         quantizer = ProductQuantizer(1, 4, n_lists=lists, init="identity", max_iter=1, random_state=0).fit(X)
-        assert Index.empty(8, quantizer).n_probe == probed, lists
+        assert Index.empty(16, quantizer).n_probe == probed, lists
     flat = Index.build(X)
     assert flat.n_probe is None
-    with pytest.raises(ValueError, match="n_probe is for an inverted file"):
-        flat.n_probe = 3
+    for of, match in ((index, "n_probe is 21"), (flat, "n_probe is for an inverted file")):
+        with pytest.raises(ValueError, match=match):
+            of.n_probe = 21
 
 
 def test_a_quantizer_fitted_on_rows_of_another_length_is_refused(tmp_path):

@@ -361,7 +361,7 @@ class Machine(RuleBasedStateMachine):
             return None
         self.fresh += n
         numbers = range(self.fresh - n, self.fresh)
-        return [10**6 - 7 * i for i in numbers] if self.names == "integers" else [f"rów {i}" for i in numbers]
+        return [3 - 7 * i for i in numbers] if self.names == "integers" else [f"rów {i}" for i in numbers]
 
     def known(self, rng: random.Random, n: int) -> list[Any]:
         return rng.sample([*self.rows], min(n, len(self.rows)))
