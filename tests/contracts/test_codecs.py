@@ -171,6 +171,9 @@ def test_the_same_seed_gives_the_same_codes_and_history(name: str) -> None:
         assert (np.diff(again.history_) <= 0).all()
     elif hasattr(again, "history_"):
         assert len(heard) == len(again.history_)
+        first, last = again.history_[0]["distortion"], again.history_[-1]["distortion"]
+        assert last <= first
+        assert last == pytest.approx(again.distortion(X), rel=0.2)  # of a sample, and without the columns of errors
     else:
         assert {record["total"] for _, record in heard} <= {len(heard)}
 

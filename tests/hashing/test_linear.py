@@ -1,11 +1,16 @@
 """What linear hashers share: moments of Table 3, streams of blocks, FAISS indexes that take vectors, error texts."""
 
+import json
+
 import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.hashing import load
 from nearkin.hashing.bits import unpack_signs
+from nearkin.quantization.codecs import HASHERS
 from tests.covering import each
+from tests.storage.signed import signed
 
 
 @pytest.fixture
@@ -58,3 +63,62 @@ def test_more_bits_than_rank_names_the_rank(rng, make, n_features):
     X = rng.standard_normal((100, 5)) @ rng.standard_normal((5, n_features))
     with pytest.raises(ValueError, match="n_bits is 8; it must be at most 5, the rank of the centred X"):
         make(8).fit(X)
+
+
+@each("orthogonal", [False, True])
+def test_share_of_different_bits_estimates_the_angle(rng, orthogonal):
+    X = rng.standard_normal((40, 16))
+    X = np.concatenate([X, -X])  # mean zero: hyperplanes through the origin
+    hasher = nk.RandomHyperplanes(4096, orthogonal=orthogonal, random_state=0).fit(X)
+    codes = hasher.encode(X)
+    units = X / np.linalg.norm(X, axis=1, keepdims=True)
+    angles = np.arccos(np.clip(units @ units.T, -1, 1)) / np.pi
+    error = np.abs(np.bitwise_count(codes[:, None] ^ codes[None]).sum(axis=2) / 4096 - angles).mean()
+    assert error < 0.01
+
+
+def test_orthogonal_normals_in_groups_of_d(rng):
+    hasher = nk.RandomHyperplanes(14, orthogonal=True, random_state=0).fit(rng.standard_normal((50, 6)))
+    for group in (hasher.projection_[:, :6], hasher.projection_[:, 6:12], hasher.projection_[:, 12:]):
+        np.testing.assert_allclose(group.T @ group, np.eye(group.shape[1]), atol=1e-12)
+
+
+def test_projections_have_about_unit_variance(rng):
+    X = rng.standard_normal((500, 30)) * 7
+    assert nk.RandomHyperplanes(64, random_state=0).fit(X).project(X).var() == pytest.approx(1, rel=0.1)
+
+
+@pytest.fixture
+def folder(rng, tmp_path):
+    nk.ITQ(4, random_state=0).fit(rng.standard_normal((30, 6))).save(tmp_path / "itq")
+    return tmp_path / "itq"
+
+
+def rewrite(folder, **changes):
+    file = folder / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    signed(folder)
+
+
+def test_unknown_and_wrong_classes_are_named(folder):
+    with pytest.raises(ValueError, match="holds a ITQ, not a OgE"):
+        nk.OgE.load(folder)
+    rewrite(folder, **{"class": "Wonder"})
+    with pytest.raises(ValueError, match="holds a hasher 'Wonder'"):
+        load(folder)
+
+
+def test_every_public_hasher_can_be_loaded():
+    public = {
+        name for name in nk.__all__ if isinstance(getattr(nk, name), type) and hasattr(getattr(nk, name), "project")
+    }
+    assert public == set(HASHERS.values())
+
+
+def test_generator_as_seed_has_no_stored_form(rng, tmp_path):
+    X = rng.standard_normal((30, 6))
+    hasher = nk.OnE(4, random_state=np.random.default_rng(0)).fit(X)
+    hasher.save(tmp_path / "one")
+    loaded = load(tmp_path / "one")
+    assert loaded.random_state is None
+    np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))

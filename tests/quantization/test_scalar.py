@@ -36,15 +36,6 @@ def test_clipping_a_heavy_tail_lowers_the_error_of_faiss(X: np.ndarray) -> None:
     assert ours.clipped_ > 0
 
 
-def test_trials_of_clipping_are_numbered_from_one_and_the_least_error_is_kept(X: np.ndarray) -> None:
-    seen: list[tuple[int, int, float]] = []
-    model = ScalarQuantizer(4).fit(X, callback=lambda step, r: seen.append((step, r["total"], r["objective"])))
-    assert [step for step, _, _ in seen] == list(range(1, 7))
-    assert {total for _, total, _ in seen} == {6}
-    shares = (0.0, 1e-4, 1e-3, 5e-3, 1e-2, 2e-2)
-    assert model.clipped_ == shares[int(np.argmin([error for _, _, error in seen]))]
-
-
 @each(("scale", "words"), [(1e5, "half precision ends at 65504"), (1e-9, "few digits below")])
 def test_half_precision_refuses_values_that_it_cannot_hold(X: np.ndarray, scale: float, words: str) -> None:
     """Values beyond 65,504 became infinite, those below 6e-8 zero."""

@@ -1,6 +1,8 @@
 """Semantic ids: unique, stable, near rows alike, against exhaustive search and a plain model."""
 
+from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -174,23 +176,17 @@ def test_removed_rows_are_gaps_everywhere(made: nk.SemanticIds) -> None:
 
 
 def test_bad_input(rows: np.ndarray, made: nk.SemanticIds) -> None:
-    each_refused(
-        [
-            (lambda: nk.SemanticIds(2, 16).fit(rows), ValueError, "type levels=3"),
-            (
-                lambda: nk.SemanticIds().fit(rows[:5]),
-                ValueError,
-                "codes is 256; give at least 256 vectors, or type codes=4",
-            ),
-            (lambda: nk.SemanticIds(balance=2).fit(rows), ValueError, "balance"),
-            (lambda: made.assign(rows * np.nan), ValueError, "NaN"),
-            (lambda: nk.SemanticIds(3, 16).fit(rows * np.nan), ValueError, "NaN"),
-        ]
-    )
-    for function in (made.item_of, made.decode, made.tokens):
-        for wrong in ([[0, 0]], [[0.5, 0, 0]], [["a", "b", "c"]]):
-            with pytest.raises(ValueError, match=r"integers \(m, 3\)"):
-                function(wrong)
+    cases: list[tuple[Callable[[], object], str]] = [
+        (lambda: nk.SemanticIds(2, 16).fit(rows), "type levels=3"),
+        (lambda: nk.SemanticIds().fit(rows[:5]), "codes is 256.* 256 vectors.* codes=4"),
+        (lambda: nk.SemanticIds(balance=2).fit(rows), "balance"),
+        (lambda: made.assign(rows * np.nan), "NaN"),
+        (lambda: nk.SemanticIds(3, 16).fit(rows * np.nan), "NaN"),
+    ]
+    functions = made.item_of, made.decode, made.tokens
+    wrong = [[0, 0]], [[0.5, 0, 0]], [["a", "b", "c"]]
+    cases += [(partial(function, ids), r"integers \(m, 3\)") for function, ids in product(functions, wrong)]
+    each_refused((call, ValueError, match) for call, match in cases)
     for texts in ("<a_1><b_1><c_1>", ["<a_1><b_1><c_1>", None], [b"<a_1>"]):
         with pytest.raises(TypeError, match="a text for each id"):
             made.from_tokens(texts)  # pyright: ignore[reportArgumentType]
