@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import nearkin as nk
-from nearkin.jobs.demo import METHODS, RECALL, digits, save_demo
+from nearkin.jobs.demo import METHODS, RECALL, demo, digits
 from nearkin.plots import plot_against_bytes
 from nearkin.plots.style import INK, SERIES, dress
 
@@ -24,7 +24,7 @@ def main() -> None:
     out = parser.parse_args().out
 
     with tempfile.TemporaryDirectory() as folder:
-        trials, _ = save_demo(f"{folder}/demo", random_state=0)
+        trials = demo(out=f"{folder}/demo")["trials"]
     recall = {name: {t["bytes"]: t[RECALL] for t in trials if t["method"] == name} for name in METHODS.values()}
     for name, by_size in recall.items():
         print(f"{name:14s}", "  ".join(f"{size:2d} bytes: {value:.3f}" for size, value in by_size.items()))

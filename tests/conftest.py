@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the process that only hands tests to others loads no librar
 FORKING = (
     *("tests/distributed/", "tests/faults/", "tests/web/", "tests/cli/test_app.py", "tests/test_guard.py"),
     *("tests/contracts/test_optimizers_ddp.py", "tests/quantization/layer/test_centroids.py"),
-    *("tests/test_packaging.py", "tests/jobs/test_encode.py"),
+    *("tests/test_packaging.py"),
 )
 # The other files that take longest, the longest first.
 LONG = [

@@ -1,6 +1,5 @@
 """Compiled loops run where no cache folder can be written."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -17,11 +16,6 @@ none, near = np.empty((0, 2), np.int32), np.zeros((1, 1), np.float32)
 of, all = np.zeros((1, 2), np.int64), np.arange(3)[None]
 scores = candidate_sums(codes, of, 1, 8, none, tables, rest, of[:, :1], near, all)
 print(scores.sum(), type(candidate_sums._cache).__name__)
-import sys
-from nearkin.cli import doctor, main
-doctor.LIBRARIES, doctor.SIMD = ("numpy", "numba"), {}
-sys.argv = ["nearkin", "doctor", "--json"]
-main()
 """
 
 
@@ -36,13 +30,10 @@ def run_read_only(folder: Path, *words: str) -> subprocess.CompletedProcess[str]
     return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True)
 
 
-def test_a_read_only_package_without_home_compiles_in_memory_and_doctor_says_so(tmp_path: Path) -> None:
+def test_a_read_only_package_without_home_compiles_in_memory(tmp_path: Path) -> None:
     run = run_read_only(tmp_path, "-c", USE)
     assert run.returncode == 0, run.stderr[-2000:]
-    used, record = run.stdout.split("\n", 1)
-    assert used.split() == ["5.0", "NullCache"]
-    assert json.loads(record)["cache_folder"] is None
-    assert "NUMBA_CACHE_DIR" in run.stderr
+    assert run.stdout.split() == ["5.0", "NullCache"]
 
 
 def test_every_loop_uses_the_one_decorator() -> None:

@@ -49,9 +49,10 @@ def test_example(
 ) -> None:
     if path.stem in EXTRAS:
         pytest.importorskip(EXTRAS[path.stem], reason=f"needs {EXTRAS[path.stem]}")
-    monkeypatch.setattr("nearkin.jobs.demo.BYTES", (4,))
+    of_demo = importlib.import_module("nearkin.jobs.demo")
+    monkeypatch.setattr(of_demo, "BYTES", (4,))
     some = [part[:200] for part in digits()]
-    monkeypatch.setattr("nearkin.jobs.demo.digits", lambda: some)
+    monkeypatch.setattr(of_demo, "digits", lambda: some)
     planted, savefig = nk.data.planted_interactions, Figure.savefig
     monkeypatch.setattr(nk.data, "planted_interactions", lambda m, n, **more: planted(m // 2, n // 2, **more))
     monkeypatch.setattr(Figure, "savefig", lambda figure, to, **more: savefig(figure, to, **more | {"dpi": 40}))

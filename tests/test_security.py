@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import nearkin as nk
 from nearkin._storage import strangers
 from nearkin._storage.manifest import ADDED, added
-from nearkin.cli.app import app
+from nearkin.cli.commands import command_of
 from tests.cli.conftest import run
 from tests.covering import each
 
@@ -76,11 +76,8 @@ def test_messages_and_tables_hold_no_terminal_codes(tmp_path: Path) -> None:
 
 
 def test_pages_are_for_this_machine_unless_a_host_is_named() -> None:
-    import typer
-
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for name in ("ask", "explore"):
-        assert next(one.default for one in commands[name].params if one.name == "host") == "127.0.0.1"
+        assert next(one.default for one in command_of(name).params if one.name == "host") == "127.0.0.1"
 
 
 def test_every_promise_names_the_tests_that_hold_it() -> None:

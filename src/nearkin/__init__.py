@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from nearkin import solvers as solvers
     from nearkin import web as web
     from nearkin._distributed import join_processes as join_processes
+    from nearkin._versions import show_versions as show_versions
     from nearkin.data.comparisons import read_comparisons as read_comparisons
     from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.vectors import read_vectors as read_vectors

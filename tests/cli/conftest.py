@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from nearkin.cli.app import app
+from nearkin.cli.commands import command_of
 
 
 def run(*args: object) -> Result:
@@ -35,8 +36,7 @@ def refused(text: str, *args: object) -> None:
 @cache
 def options_of(command: str) -> set[str]:
     """All options of a command, as they are typed."""
-    group = typer.main.get_command(app)
-    made = [group, group.commands[command]]  # pyright: ignore[reportAttributeAccessIssue]
+    made = [typer.main.get_command(app), command_of(command)]
     return {word for one in made for param in one.params for word in (*param.opts, *param.secondary_opts)} | {"--help"}
 
 

@@ -9,6 +9,9 @@ import pytest
 
 import nearkin as nk
 from nearkin import jobs
+from nearkin.jobs.inputs import open_given
+from nearkin.jobs.run import read_record
+from nearkin.jobs.train import train_index
 from tests.cli.conftest import load, refused, run, run_json
 from tests.covering import each
 
@@ -27,7 +30,7 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     made = run_json("add", folder, tmp_path / "new.npy", "--ids", tmp_path / "names.txt")
     assert (made["vectors_before"], made["vectors"]) == (600, 603)
     assert not (folder / "evaluation.json").exists(), "it judged other rows"
-    left = jobs.run.read_record(folder, "run.json") or {}
+    left = read_record(folder, "run.json") or {}
     assert not {"10-recall@10", "recall_interval", "judged_by", "distortion", "variance_kept"} & set(left)
 
     def nearest() -> list[str]:
@@ -49,7 +52,7 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     assert not {"c", "d"} & {name for hit in hits for name in hit["ids"]}
     assert run_json("remove", folder, "a", "b", "c", "d")["vectors"] == 600
     assert not {"a", "b", "c"} & set(nearest())
-    assert not jobs.change.check_folder(folder, lambda *_: None)["damaged"]
+    assert not jobs.check(folder)["damaged"]
 
 
 def _two(folder: Path, new: np.ndarray) -> Path:
@@ -65,24 +68,21 @@ def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) 
     assert len(nk.Index.load(folder)) == 598
     record = run_json("remove", folder, "0", "5", "--unknown", "drop")
     assert (record["vectors"], record["missing"]) == (597, 1)
-    assert "not in it: 1 id" in run("remove", folder, "0", "--unknown", "drop").stdout
 
 
 def test_the_left_side_follows(tmp_path: Path) -> None:
     """Rows that move take the seen pairs with them: nobody is offered what they have."""
     pairs = nk.data.planted_interactions(50, 120, random_state=0).interactions
     pairs = nk.Interactions.from_pairs(pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices])
-    jobs.pairs.train_index(pairs, tmp_path / "idx", n_bytes=4, dim=8, loss="cosine-softmax", split="none")
+    train_index(pairs, tmp_path / "idx", n_bytes=4, dim=8, loss="cosine-softmax", split="none")
     index = nk.Index.load(tmp_path / "idx")
     own = index.ids if index.ids is not None else np.arange(len(index))
-    np.save(tmp_path / "row.npy", jobs.inputs.open_given(tmp_path / "idx").file.read()[:2])
+    np.save(tmp_path / "row.npy", open_given(tmp_path / "idx").file.read()[:2])
     (tmp_path / "ids.txt").write_text("\n".join(map(str, own[:2])))
     run_json("update", tmp_path / "idx", tmp_path / "row.npy", "--ids", tmp_path / "ids.txt")
     run_json("remove", tmp_path / "idx", str(own[5]))
-    _, answers = jobs.recommend.recommend_folder(tmp_path / "idx", k=120)
-    assert answers is not None
-    who, scores, ids = answers
-    offered = {(u, i) for u, row, s in zip(who, ids, scores, strict=True) for i in row[np.isfinite(s)]}
+    answers = jobs.recommend(tmp_path / "idx", all_=True, k=120)["answers"]
+    offered = {(entry["left"], name) for entry in answers for name in entry["ids"]}
     known = {(pairs.left_ids[u], pairs.right_ids[i]) for u, i in zip(pairs.rows, pairs.indices, strict=True)}
     assert not known & offered
     assert len(offered) == 50 * 119 - len({pair for pair in known if pair[1] != own[5]})
@@ -95,7 +95,7 @@ def test_ids_for_an_index_that_counts_its_rows_are_to_be_left_away(
     np.save(tmp_path / "row.npy", np.ones((1, 8), np.float32))
     (tmp_path / "ids.txt").write_text("7\n")
     refused(
-        "ids is given, but this index counts its vectors; leave it out (--ids",
+        "--ids is given, but this index counts its vectors; leave it out",
         "add",
         compressed(),
         tmp_path / "row.npy",
@@ -109,7 +109,7 @@ def test_ids_for_an_index_that_counts_its_rows_are_to_be_left_away(
     [
         (("remove", "idx"), "say which vectors to remove"),
         (("remove", "idx", "nobody"), "1 id is not in the index, the first is 'nobody'"),
-        (("add", "idx", "row.npy"), "ids is missing, and this index has ids"),
+        (("add", "idx", "row.npy"), "--ids is missing, and this index has ids"),
         (("update", "idx", "row.npy"), "say whose vectors these are"),
         (("remove", "row.npy", "a"), "has no config.json"),
     ],

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 
 import nearkin as nk
-from tests.cli.conftest import load, run, run_json
+from tests.cli.conftest import run, run_json
 from tests.covering import each
 
 
@@ -51,7 +51,6 @@ def test_a_search_stands_next_to_its_codes(keep, rng, tmp_path):
         assert (found["k"], found["of"]) == ([1, 10, 100], "kept vectors" if keep else "codes")
         assert keep or found["codes"] == [1, 1, 1]
         np.testing.assert_allclose(found["search"], found["codes"], atol=0.01)
-        assert "recall (of all codes)" in run("check", tmp_path / "idx").stdout
 
 
 def test_an_empty_index_offers_no_results(tmp_path):
@@ -72,17 +71,6 @@ def test_damage_is_named_and_the_exit_code_is_1(compressed, tmp_path):
     assert (len(record["damaged"]), record["others"]) == (2, ["notes.txt"])
     assert "arrays.safetensors is missing" in result.stderr
     assert "index.faiss has other bytes" in result.stderr
-
-
-def test_codes(files, compressed, tmp_path):
-    np.save(tmp_path / "part.npy", load(files)["base"])
-    codes = tmp_path / "codes"
-    run_json("encode", tmp_path / "part.npy", "--model", compressed(), "--out", codes, "--workers", 0)
-    assert run_json("check", codes)["kind"] == "codes"
-    (codes / "part.npy").write_bytes(b"short")
-    result = run("check", codes)
-    assert result.exit_code == 1
-    assert "part.npy has another length" in result.stderr
 
 
 def test_what_is_no_folder_of_ours(tmp_path):

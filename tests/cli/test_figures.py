@@ -3,21 +3,21 @@
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import click
 import numpy as np
 import pytest
-import typer
 
 import nearkin as nk
-from nearkin.cli.app import app
+from nearkin.cli.commands import COMMANDS as LISTED
+from nearkin.cli.commands import command_of
 from nearkin.jobs.run import bytes_on_disk
 from tests.cli.conftest import load, refused, run, run_json
 from tests.covering import each
 
-COMMANDS: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {name: command_of(name) for name in LISTED}
 
 
 def test_the_sizes_are_of_codes_and_of_the_folder(files: Path, tmp_path: Path) -> None:
@@ -31,11 +31,11 @@ def test_the_sizes_are_of_codes_and_of_the_folder(files: Path, tmp_path: Path) -
     assert record["compression"] == raw / 600 / 4
     text = " ".join(run(*args, "--out", idx, "--overwrite").stdout.split())
     on_disk = bytes_on_disk(idx)  # seconds are other digits
-    assert "4 bytes per vector, 8 times fewer than its 32 as float32" in text
-    assert f"in all, {on_disk / raw:.3g} times larger than the 19.2 kB" in text
+    assert "bytes per vector 4 compression 8 " in text
+    assert f"bytes on disk {on_disk:,} " in text
     page = tmp_path / "page.html"
     run_json("report", idx, "--out", page)
-    assert f"{on_disk / raw:.3g} times larger" in page.read_text()
+    assert f">{on_disk:,}<" in page.read_text()
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine"])
@@ -57,12 +57,11 @@ def test_the_distortion_has_a_scale(files: Path, tmp_path: Path, metric: str) ->
     again = run_json("evaluate", idx, queries, "--base", base, "-k", 10)
     assert again["10-recall@10"] == judged["10-recall@10"]
     shown = run("compress", base, *options, "--overwrite").stdout
-    assert re.search(rf"distortion .*{1 - left_over:.1%} of the variance", " ".join(shown.split()))
     assert f"nearkin evaluate {shlex.join([str(idx), '--base', str(base)])} -k 10" in shown
 
 
 def test_rows_that_were_not_learned_from_judge(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nk.jobs.compress, "TRAINED", 64)
+    monkeypatch.setattr(sys.modules["nearkin.jobs.compress"], "TRAINED", 64)
     base, idx = f"{files}/data.npz:base", tmp_path / "idx"
     record = run_json("compress", base, "--bytes", 4, "--centroids", 16, "--seed", 3, "--out", idx)
     X, learned = load(files)["base"], nk.data.open_vectors(base).draw(64, 3)
@@ -72,7 +71,7 @@ def test_rows_that_were_not_learned_from_judge(files: Path, tmp_path: Path, monk
     assert ", not trained on, each without itself" in record["judged_by"]
 
 
-@pytest.mark.parametrize("trained_on", ["all", "some", "others"])
+@pytest.mark.parametrize("trained_on", ["all", "some"])
 def test_a_recall_says_of_which_queries_it_is(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained_on: str
 ) -> None:
@@ -80,14 +79,13 @@ def test_a_recall_says_of_which_queries_it_is(
     `evaluate` and the report say it in the same words. A terminal folds long names of files, and cut them."""
     monkeypatch.setenv("COLUMNS", "80")
     if trained_on == "some":
-        monkeypatch.setattr(nk.jobs.compress, "TRAINED", 64)
+        monkeypatch.setattr(sys.modules["nearkin.jobs.compress"], "TRAINED", 64)
     base, idx, queries = f"{files}/data.npz:base", tmp_path / "idx", f"{files}/data.npz:query"
-    other = ("--train", f"{files}/data.npz:query") if trained_on == "others" else ()
-    shown = " ".join(run("compress", base, "--bytes", 4, "--centroids", 16, *other, "--out", idx).stdout.split())
+    shown = " ".join(run("compress", base, "--bytes", 4, "--centroids", 16, "--out", idx).stdout.split())
     known = "trained on (new ones have a lower recall)" if trained_on == "all" else "not trained on"
     words = f"200 vectors of {base}, {known}, each without itself"
     bare = "".join(words.split())  # lines of a terminal may end in a long name
-    assert re.search(r"10-recall@10, without rescoring 0.\d+ \(0.\d+ to 0.\d+\), 95 % interval, of ", shown)
+    assert re.search(r"10-recall@10 0.\d+ recall interval 0.\d+ to 0.\d+ judged by ", shown)
     assert bare in shown.replace(" ", "")
     assert "Note: queries of another kind than the vectors have another recall; give some as --queries" in shown
     assert bare in "".join(run("evaluate", idx, "--base", base).stdout.split())
@@ -96,7 +94,7 @@ def test_a_recall_says_of_which_queries_it_is(
     asked = run(
         "compress", base, "--bytes", 4, "--centroids", 16, "--queries", queries, "--out", tmp_path / "asked"
     ).stdout
-    assert "95 % interval, of 20 queries" in " ".join(asked.split())
+    assert "judged by 20 queries" in " ".join(asked.split())
     assert "Note: queries" not in asked
     run("remove", idx, 3)
     np.save(tmp_path / "left.npy", np.delete(load(files)["base"], 3, axis=0))
@@ -113,8 +111,6 @@ def test_every_command_has_json_and_an_example(command: str) -> None:
     )
     assert "--json" in [option for param in made.params for option in param.opts]
     assert 1 <= len(re.findall(r"^- (?:nearkin|torchrun)", made.help or "", re.MULTILINE)) <= 4
-    panels = [param.rich_help_panel for param in made.params if param.param_type_name == "option"]
-    assert panels == sorted(panels, key=["Common", "Advanced"].index), "the panel of common options comes first"
 
 
 @pytest.mark.parametrize("command", ["embed", "train"])

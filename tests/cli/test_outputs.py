@@ -5,23 +5,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import copy, copytree
 
-import click
 import numpy as np
 import pytest
-import typer
 
 import nearkin as nk
-from nearkin.cli.app import app
+from nearkin.cli.commands import COMMANDS as LISTED
+from nearkin.cli.commands import command_of
 from tests.cli.conftest import refused, run, run_json
 from tests.covering import each
 
-COMMANDS: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {name: command_of(name) for name in LISTED}
 OUTPUTS = ("out", "checkpoint")
 READ = {  # options that name files or folders and are read
     *("among", "exclude", "towers", "truth", "base", "labels", "query_labels", "queries", "query_ids", "qrels"),
-    *("ids", "ids_file", "train", "vectors"),
-    *("texts", "images", "compare", "sweep", "history", "candidates", "left_file", "right_features"),
-    *("model", "new", "old", "folder", "folders", "index", "catch", "start"),
+    *("ids", "vectors"),
+    *("texts", "images", "compare", "history", "candidates", "left_ids", "right_features"),
+    *("new", "old", "with_", "folder", "folders", "index", "catch", "start"),
 }
 # command -> (its arguments with names of the folder `given`, the endings of its output: "" for a folder)
 CASES = {
@@ -37,7 +36,6 @@ CASES = {
     "report": ("idx", (".html", ".npy")),
     "explore": ("idx --labels names.csv", (".html",)),
     "rotate": ("X.npy --for pgvector-bit --queries Q.npy", (".npy",)),
-    "encode": ("X.npy --model idx", ("",)),
     "ids": ("X.npy --levels 2 --codes 32", ("",)),
     "bridge": ("X.npy --old X.npy", ("",)),
     "export": ("idx --to lance", ("",)),
@@ -119,8 +117,8 @@ def test_nothing_saves_over_the_current_folder(given: Path, tmp_path: Path, monk
     copytree(given / "idx", tmp_path / "idx")
     monkeypatch.chdir(tmp_path / "idx")
     before = sorted((file.name, file.stat().st_ino) for file in Path().iterdir())
-    for command in ("add", "refresh"):
-        refused("current folder", command, ".", given / "X.npy")
+    for command in ("add", "update"):
+        refused("current folder", command, ".", given / "X.npy", *(["--retrain"] if command == "update" else []))
     refused("current folder", "remove", ".", 3)
     index = nk.Index.load(".")
     for name in ("", ".", "/", "..", Path()):
@@ -135,7 +133,7 @@ def test_commands_are_printed_as_they_are_typed(given: Path, tmp_path: Path, mon
     for name in ("my $(touch PWN)", "-x", "it's `id`", "two\nlines"):
         X, idx, emb = copy(given / "X.npy", f"./{name}.npy"), f"./{name} idx", f"./{name} emb"
         code = ["--bytes", 2, "--centroids", 16]
-        said = run("compress", X, *code, "--out", idx).stdout + run("refresh", idx, X).stdout
+        said = run("compress", X, *code, "--out", idx).stdout + run("update", idx, X, "--retrain").stdout
         said += run("ids", X, "--levels", 2, "--codes", 32, "--out", f"{idx} ids").stdout
         said += run("embed", given / "pairs.csv", "--dim", 4, "--out", emb).stdout
         lines = [line for line in said.splitlines() if line.startswith("Next: ")]

@@ -58,9 +58,9 @@ def in_report(folder: Path) -> dict[str, float]:
     """The figures among the answers of a report, and its claims: 0 for a tie, else the sign of the difference."""
     assert run("report", folder).exit_code == 0
     page = (folder / "report.html").read_text()
-    answers = re.split("<h2[^>]*>", page[page.index(">Results<") :])[0]
+    answers = page[page.index("<h3>quality") :].partition("</section>")[0]
     found = {f"value {n}": float(value) for n, value in enumerate(re.findall(r"<td[^>]*>(0\.\d+)</td>", answers))}
-    claims = re.findall(r": (a tie, )?([+-])\d\.\d+ \(95 % interval", answers)
+    claims = re.findall(r">(a tie, )?([+-])\d\.\d+ \(95 % interval", answers)
     assert len(found) > 6, answers
     assert claims, answers
     return found | {f"claim {n}": 0.0 if tie else float(f"{sign}1") for n, (tie, sign) in enumerate(claims)}

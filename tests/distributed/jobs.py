@@ -24,7 +24,7 @@ from nearkin.data import comparisons_from_vectors, open_vectors, planted_interac
 from nearkin.embedding import ALS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.jobs.compress import compress_file
-from nearkin.jobs.run import Steps
+from nearkin.jobs.run import watched
 from nearkin.quantization import AxisQuantizer, ScalarQuantizer
 from nearkin.quantization.best import fitted_codec
 from nearkin.quantization.codecs import CODECS, Size
@@ -177,11 +177,13 @@ def interrupt(folder: Path) -> None:
         if step > 5000 and "distortion" not in record:
             raise Interrupted
 
-    watch = Steps(lambda name: nullcontext(stop if name == "encode" else lambda step, record: None))
     quantizer = nk.ProductQuantizer(4, 256, init="pca", max_iter=2, random_state=0)
     file = open_vectors(f"{folder}/parts/*.npy")
-    with pytest.raises(Interrupted):
-        compress_file(file, quantizer, folder / "no", random_state=0, checkpoint=folder / "work", steps=watch)
+    with (
+        watched(lambda name: nullcontext(stop if name == "encode" else lambda step, record: None)),
+        pytest.raises(Interrupted),
+    ):
+        compress_file(file, quantizer, folder / "no", random_state=0, checkpoint=folder / "work")
 
 
 def run(folder: Path) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 from typer.testing import CliRunner
 
 import nearkin as nk
-from nearkin import jobs
 from nearkin.cli.app import app
 from tests.faults import folders, readers
 from tests.faults.child import Fault
@@ -21,7 +20,6 @@ from tests.faults.mutate import damaged
 
 VECTORS, TRUTH, PAIRS, ANSWERS = nk.read_vectors, nk.data.read_neighbors, nk.read_interactions, nk.read_comparisons
 Reader = Callable[..., Any]
-SHARDS = jobs.encode.encode_shards
 SMALL = ("--centroids", "4", "--method", "none")
 COMMANDS: list[tuple[Reader | None, tuple[str, ...]]] = [  # what FILE is; None: the index is damaged, not FILE
     (VECTORS, ("compress", "FILE", "--out", "OUT", "--bytes", "1", *SMALL)),
@@ -29,7 +27,6 @@ COMMANDS: list[tuple[Reader | None, tuple[str, ...]]] = [  # what FILE is; None:
     (VECTORS, ("search", "IDX", "FILE", "-k", "3")),
     (VECTORS, ("search", "IDX", "FILE", "-k", "3", "--out", "HITS")),
     (VECTORS, ("evaluate", "IDX", "FILE", "--truth", "GOOD_TRUTH")),
-    (SHARDS, ("encode", "FILE", "--model", "IDX", "--out", "OUT", "--workers", "0")),
     (TRUTH, ("evaluate", "IDX", "GOOD", "--truth", "FILE")),
     (PAIRS, ("embed", "FILE", "--left", "user", "--right", "item", "--out", "OUT", "--dim", "2")),
     (ANSWERS, ("embed", "FILE", "--out", "OUT", "--dim", "2")),
@@ -37,7 +34,6 @@ COMMANDS: list[tuple[Reader | None, tuple[str, ...]]] = [  # what FILE is; None:
     (None, ("search", "IDX", "GOOD", "-k", "3")),
     (None, ("check", "IDX")),
     (None, ("report", "IDX", "--out", "PAGE")),
-    (None, ("encode", "GOOD", "--model", "IDX", "--out", "OUT", "--workers", "0")),
 ]
 
 
@@ -96,7 +92,7 @@ def _judge(words: list[str], work: Path, places: dict[str, str]) -> str:
         raise Fault(told)
     if "a fault of nearkin's" in lines[0]:
         raise Fault(told)
-    kept = {"parts", ".out.parts"}  # from which compress and encode go on
+    kept = {"parts", ".out.parts"}  # from which compress goes on
     if left - kept:
         raise Fault(f"{told}, left {sorted(left)}")
     raise ValueError(lines[0])
@@ -104,9 +100,7 @@ def _judge(words: list[str], work: Path, places: dict[str, str]) -> str:
 
 def _damaged_file(reader: Reader, work: Path, rng: random.Random) -> Path:
     files = readers.originals()
-    endings = (".npy", ".parquet") if reader is SHARDS else None
-    wanted = VECTORS if reader is SHARDS else reader
-    ending, data, _ = rng.choice([f for f in files if f[2] is wanted and (endings is None or f[0] in endings)])
+    ending, data, _ = rng.choice([f for f in files if f[2] is reader])
     path = work / f"file{ending}"
     path.write_bytes(damaged(data, [other for _, other, _ in files], rng) if rng.random() < 0.9 else data)
     return path

@@ -9,10 +9,8 @@ from typing import Protocol
 import numpy as np
 from typer.testing import CliRunner
 
-import nearkin as nk
 from nearkin._storage import read_config, recover, saving_folder
 from nearkin.cli.app import app
-from nearkin.jobs.encode import encode_shards
 from nearkin.jobs.rotate import check_pair
 from nearkin.web.ask.questions import named_items
 from nearkin.web.ask.survey import Plan, Survey
@@ -61,37 +59,6 @@ class Save:
     def state(self, path: Path) -> str:
         text = read_config(path, "lance export")["text"]
         return text if (path / "data").read_text() == text * 1000 else "mixed"
-
-
-class Encode:
-    """`nearkin encode --overwrite` over the codes of another model."""
-
-    leaves = ("out",)
-
-    def __init__(self, base: Path) -> None:
-        X = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
-        self.parts, self.models, self.codes = [], {}, {}
-        for i, rows in enumerate(np.split(X, 2)):
-            self.parts.append(str(base / f"part-{i}.npy"))
-            np.save(self.parts[-1], rows)
-        for seed, name in enumerate(WHICH):
-            hasher = nk.RandomHyperplanes(8, random_state=seed).fit(X)
-            self.models[name] = base / name
-            hasher.save(self.models[name])
-            self.codes[name] = [hasher.encode(np.load(part)) for part in self.parts]
-
-    def work(self, path: Path, which: str) -> None:
-        encode_shards(self.parts, self.models[which], path, workers=0, overwrite=True)
-
-    def again(self, path: Path) -> None:
-        self.work(path, "new")
-
-    def state(self, path: Path) -> str:
-        recover(path)
-        found = [np.load(path / Path(part).name) for part in self.parts]
-        names = read_config(path, "codes")["shards"].keys()
-        same = [name for name, codes in self.codes.items() if all(map(np.array_equal, found, codes))]
-        return same[0] if same and set(names) == {Path(part).name for part in self.parts} else "mixed"
 
 
 class Ask:
@@ -231,7 +198,7 @@ COMMANDS: dict[str, Callable[[Path], Command]] = {
         base, "evaluate OUT @-few.npy --truth @-truth.npy", start=_COMPRESS, in_place=True
     ),
 }
-JOBS: dict[str, Callable[[Path], Job]] = {"save": Save, "encode": Encode, "ask": Ask, **COMMANDS}
+JOBS: dict[str, Callable[[Path], Job]] = {"save": Save, "ask": Ask, **COMMANDS}
 MADE = {  # what the words of a job name -> the command that makes it
     "@-idx": _COMPRESS.replace("OUT", "@-idx"),
     "@-emb": "embed @.csv --left user --right item --out @-emb --dim 2",

@@ -11,9 +11,7 @@ from tests.processes import Program
 WAYS = {
     "kills": tuple(JOBS),
     "together": tuple(JOBS),
-    "full": tuple(
-        job for job in JOBS if job not in ("ask", "similar", "recommend", "remove", "update", "refresh", "evaluate")
-    ),
+    "full": tuple(job for job in JOBS if job not in ("ask", "similar", "recommend", "remove", "update", "evaluate")),
 }
 PARTS = [(job, way) for way, jobs in WAYS.items() for job in jobs]
 OUTCOMES = {"old": "same", "new": "other", "both": "other", "refused": "error"}

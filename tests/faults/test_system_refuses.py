@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import nearkin as nk
 from nearkin._storage import map_rows
 from nearkin.data import read_column, read_table
-from nearkin.jobs.change import check_folder
+from nearkin.jobs.check import check
 from tests.covering import each
 
 REFUSALS = (errno.EACCES, errno.EMFILE, errno.ENOSPC, errno.EIO)
@@ -67,7 +67,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "X.csv of pairs": lambda path: read_table(path.with_name("X.csv")),
     "X.npy of labels": lambda path: read_column(path.with_name("X.npy")),
     "idx": nk.Index.load,
-    "idx checked": lambda path: check_folder(path.with_name("idx")),
+    "idx checked": lambda path: check(path.with_name("idx")),
     "mapped": lambda path: map_rows(path.with_name("X.npy")),
     "map": nk.OrdinalEmbedding.load,
 }

@@ -9,7 +9,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.index.parts import SavedQuantizer
-from nearkin.jobs.change import check_folder
+from nearkin.jobs.check import check
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 from tests.covering import each
@@ -86,4 +86,4 @@ def test_a_quantizer_of_another_index_is_refused_with_valid_checksums(kind: str,
             continue
         with pytest.raises(ValueError, match="do not belong to each other"):
             nk.Index.load(folder)
-        assert "do not belong to each other" in check_folder(folder)["damaged"][0]
+        assert "do not belong to each other" in check(folder)["damaged"][0]

@@ -1,5 +1,6 @@
 """A file to a saved index: the library's side of `nearkin compress`."""
 
+import sys
 import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ import torch
 import nearkin as nk
 from nearkin.data import open_vectors
 from nearkin.jobs.compress import Choice, compress_file
-from nearkin.jobs.run import EVALUATION, RUN, Steps, read_record
+from nearkin.jobs.run import EVALUATION, RUN, read_record
 from nearkin.quantization.codecs import Size
 from tests.covering import each
 
@@ -44,8 +45,7 @@ def test_inverted_file(tmp_path: Path, X: np.ndarray) -> None:
 
 def test_the_record_is_kept_with_the_history(tmp_path: Path, X: np.ndarray) -> None:
     np.save(tmp_path / "X.npy", X)
-    steps = Steps()
-    made = compress_file(open_vectors(tmp_path / "X.npy"), quantizer(), tmp_path / "idx", steps=steps, about={"a": 1})
+    made = compress_file(open_vectors(tmp_path / "X.npy"), quantizer(), tmp_path / "idx", about={"a": 1})
     kept = read_record(tmp_path / "idx", RUN)
     assert kept is not None
     assert len(kept.pop("history")) > 1
@@ -58,8 +58,8 @@ def test_the_record_is_kept_with_the_history(tmp_path: Path, X: np.ndarray) -> N
 def test_a_race_is_refused_in_several_processes(tmp_path: Path, X: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would compare codes on its own rows, and the winners differ."""
     np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr("nearkin.jobs.compress.current", lambda: SimpleNamespace(size=2, rank=0))
-    with pytest.raises(ValueError, match=r"which is for one process; .* take method 'product'"):
+    monkeypatch.setattr(sys.modules["nearkin.jobs.compress"], "current", lambda: SimpleNamespace(size=2, rank=0))
+    with pytest.raises(ValueError, match=r"which is for one process; .* type method='product'"):
         compress_file(open_vectors(tmp_path / "X.npy"), Choice("best", Size(2)), tmp_path / "idx")
 
 
@@ -68,13 +68,14 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
     """Twice the rows: less than half of the added bytes more at the peak (NumPy's memory; FAISS holds the codes): rows
     are read in parts, but the candidates of the judged queries are decoded together."""
     monkeypatch.setattr("nearkin.data.vectors.CHUNK_BYTES", 100_000)
+    monkeypatch.setattr(sys.modules["nearkin.jobs.compress"], "TRAINED", 500)
     peaks = []
     for n in (15_000, 30_000):
         rows = torch.from_numpy(30 * np.random.default_rng(0).normal(size=(n, 16)).clip(-4, 4))
         safetensors.torch.save_file({"X": rows.to(getattr(torch, dtype))}, tmp_path / f"{n}.safetensors")
         file = open_vectors(tmp_path / f"{n}.safetensors")
         tracemalloc.start()
-        options = {"train": file.part(0, 500), "keep_vectors": True, "overwrite": True}
+        options = {"keep_vectors": True, "overwrite": True}
         compress_file(file, nk.ProductQuantizer(8, 16, rotation=None), tmp_path / "idx", **options)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

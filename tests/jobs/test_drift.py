@@ -1,4 +1,4 @@
-"""`nearkin watch` and `refresh`: a drift is called where there is one, and new codes serve the new rows."""
+"""`nearkin watch` and `update --retrain`: a drift is called where there is one, and new codes serve the new rows."""
 
 import json
 from pathlib import Path
@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.data import VectorFile
-from nearkin.data.formats.file_rows import array_rows
-from nearkin.jobs import change
+from nearkin.jobs.update import update
+from nearkin.jobs.watch import watch
 from nearkin.metrics import knn_recall
 from tests.cli.conftest import run, run_json
 
@@ -22,8 +21,9 @@ def quantizer(n_lists: int = 0) -> nk.ProductQuantizer:
     return nk.ProductQuantizer(4, 16, "procrustes", "pca", n_lists=n_lists, max_iter=4, random_state=0)
 
 
-def rows(X: np.ndarray) -> VectorFile:
-    return VectorFile("new.npy", array_rows(X))
+def saved(folder: Path, X: np.ndarray) -> Path:
+    np.save(folder.with_name("new.npy"), X)
+    return folder.with_name("new.npy")
 
 
 @pytest.fixture
@@ -35,14 +35,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_drift_is_called_where_there_is_one(folder: Path) -> None:
-    moved, same = change.watch(folder, rows(NEW)), change.watch(folder, rows(SAME))
+    same, moved = watch(folder, saved(folder, SAME)), watch(folder, saved(folder, NEW))
     assert moved["drift"]
     assert moved["gain"]["mean"] == pytest.approx(moved["again"]["mean"] - moved["now"]["mean"])
     assert not same["drift"]
     assert same["now"]["low"] < same["now"]["mean"] < same["now"]["high"]
     result = run("watch", folder, folder.with_name("new.npy"), "--json")
     assert (result.exit_code, json.loads(result.stdout)["drift"]) == (1, True)
-    assert "Next: nearkin refresh" in run("watch", folder, folder.with_name("new.npy")).stdout
+    assert f"nearkin update {folder}" in run("watch", folder, folder.with_name("new.npy")).stderr
 
 
 @pytest.mark.parametrize(("keeps", "metric", "n_lists"), [(True, "cosine", 0), (False, "l2", 8)])
@@ -50,7 +50,7 @@ def test_new_codes_serve_the_new_rows(folder: Path, keeps: bool, metric: str, n_
     how = {"metric": metric, "n_probe": 3 if n_lists else None}
     index = nk.Index.build(OLD, quantizer(n_lists), ids=np.arange(900) + 5, keep_vectors=keeps, **how)
     index.save(folder, overwrite=True)
-    run("refresh", folder, folder.with_name("new.npy"))
+    run("update", folder, folder.with_name("new.npy"), "--retrain")
     fresh = nk.Index.load(folder)
     np.testing.assert_array_equal(fresh.ids, index.ids)
     assert (fresh.kept is not None, fresh.n_probe, len(fresh)) == (keeps, index.n_probe, 900)
@@ -77,25 +77,25 @@ def test_recoded_rows_are_those_of_a_new_index() -> None:
 
 def test_what_cannot_be_judged_or_learned_again_is_refused(folder: Path) -> None:
     with pytest.raises(ValueError, match="has 99 vectors; give at least 100"):
-        change.watch(folder, rows(NEW[:99]))
+        watch(folder, saved(folder, NEW[:99]))
     with pytest.raises(ValueError, match=r"new\.npy has 5 columns, and the index 8"):
-        change.refresh(folder, rows(NEW[:, :5]))
+        update(folder, saved(folder, NEW[:, :5]), retrain=True)
     nk.Index.build(OLD).save(folder, overwrite=True)
     with pytest.raises(ValueError, match="the index holds exact vectors"):
-        change.watch(folder, rows(NEW))
+        watch(folder, saved(folder, NEW))
     nk.Index.build(OLD, nk.ITQ(8, random_state=0), metric="hamming").save(folder, overwrite=True)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     with pytest.raises(ValueError, match="the index holds bits"):
-        change.refresh(folder, rows(NEW))
+        update(folder, saved(folder, NEW), retrain=True)
     assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def test_one_neighbour_is_enough_to_judge_by(folder: Path) -> None:
-    moved = change.watch(folder, rows(NEW), k=1)
+    moved = watch(folder, saved(folder, NEW), k=1)
     assert moved["k"] == 1
     assert moved["gain"]["mean"] > 0
     with pytest.raises(ValueError, match="k is 0"):
-        change.watch(folder, rows(NEW), k=0)
+        watch(folder, saved(folder, NEW), k=0)
 
 
 def test_the_left_side_of_pairs_stays(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_the_left_side_of_pairs_stays(tmp_path: Path) -> None:
     run_json("train", tmp_path / "pairs.csv", *how)
     before = run_json("recommend", tmp_path / "idx", "u3", "-k", 5)
     np.save(tmp_path / "new.npy", NEW)
-    assert run("refresh", tmp_path / "idx", tmp_path / "new.npy").exit_code == 0
+    assert run("update", tmp_path / "idx", tmp_path / "new.npy", "--retrain").exit_code == 0
     after = run_json("recommend", tmp_path / "idx", "u3", "-k", 5)
     assert after["answers"][0]["user"] == before["answers"][0]["user"] == "u3"
     assert run_json("check", tmp_path / "idx")["damaged"] == []
@@ -117,6 +117,6 @@ def test_a_refreshed_index_has_a_report(tmp_path: Path) -> None:
     np.save(tmp_path / "old.npy", OLD)
     np.save(tmp_path / "new.npy", NEW)
     run_json("compress", tmp_path / "old.npy", "--method", "product", "--bytes", 2, "--out", tmp_path / "idx")
-    run_json("refresh", tmp_path / "idx", tmp_path / "new.npy")
+    run_json("update", tmp_path / "idx", tmp_path / "new.npy", "--retrain")
     assert run("report", tmp_path / "idx").exit_code == 0
     assert "distortion" not in (tmp_path / "idx/report.html").read_text()

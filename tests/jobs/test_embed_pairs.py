@@ -1,7 +1,9 @@
 """The work of `nearkin embed` on pairs: what it writes can be loaded, what it reports is true."""
 
 import json
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,10 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin import jobs
 from nearkin.embedding.two_tower.fitting import matched
 from nearkin.jobs.pairs import embed_pairs, judge_baselines, means
+from nearkin.jobs.run import watched
+from nearkin.jobs.train import train as train
 from nearkin.records import Interactions
 from tests.cli.conftest import run_json
 from tests.covering import each
@@ -29,13 +32,12 @@ def table(tmp_path: Path) -> Path:
 
 def test_a_table_becomes_a_saved_model(table: Path, tmp_path: Path) -> None:
     steps = []
-    record = embed_pairs(
-        table, left="who", right="what", out=tmp_path / "emb", dim=8, callback=lambda step, r: steps.append((step, r))
-    )
+    with watched(lambda name: nullcontext(lambda step, record: steps.append(name))):
+        record = embed_pairs(table, left="who", right="what", out=tmp_path / "emb", dim=8)
     model = nk.TwoTower.load(tmp_path / "emb")
     assert (record["left"], record["right"], record["dim"], record["solver"]) == (80, 50, 8, "als")
     assert 0 < record["ndcg@100"] < 1
-    assert steps
+    assert {"train", "train on all"} <= set(steps)
     assert model.left_embeddings_.shape == (80, 8)
     assert len(model.seen_) == record["pairs"], "the saved model was fitted on all pairs"
     assert model.recommend(["u3"], k=4)[1].shape == (1, 4)
@@ -160,7 +162,7 @@ def test_rankings_of_one_table_have_the_same_items_users_and_seen_pairs(
     """A model that was trained further had more items to confuse than the one before, and other pairs left out."""
     asked: list[list[list]] = []
 
-    def watched(of: Callable[..., dict[str, np.ndarray]]) -> Callable[..., dict[str, np.ndarray]]:
+    def noted(of: Callable[..., dict[str, np.ndarray]]) -> Callable[..., dict[str, np.ndarray]]:
         def told(*given: Interactions, **how: Any) -> dict[str, np.ndarray]:
             if how["candidates"] is not None:
                 parts = [(p.rows.tolist(), p.indices.tolist()) for p in (given[-1], how["seen"])]
@@ -169,8 +171,10 @@ def test_rankings_of_one_table_have_the_same_items_users_and_seen_pairs(
 
         return told
 
-    for name in ("ranking_metrics", "list_metrics"):
-        monkeypatch.setattr(jobs.pairs, name, watched(getattr(jobs.pairs, name)))
+    modules = sys.modules["nearkin.jobs.pairs"], sys.modules["nearkin.jobs.train"]
+    for module, name in [(module, name) for module in modules for name in ("ranking_metrics", "list_metrics")]:
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, noted(getattr(module, name)))
     features, out = ("--right-features", shop / "items.csv"), ("--out", tmp_path / "out")
     record = {
         "features": lambda: run_json("embed", shop / "pairs.csv", *features, "--dim", 4, *out),

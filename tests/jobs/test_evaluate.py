@@ -1,5 +1,6 @@
 """Judging by exact neighbours, found in chunks, and by labels against scikit-learn."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from nearkin.data import open_vectors
 from nearkin.jobs.evaluate import evaluate_folder, exact_neighbors, judge_by_label
 from nearkin.metrics.neighbours import ExactNeighbours
 from tests.covering import each
+
+OF_JOB = sys.modules["nearkin.jobs.evaluate"]
 
 
 @each("metric", ["l2", "ip", "cosine"])
@@ -70,7 +73,7 @@ def mean_ap(scores: np.ndarray, y: np.ndarray, yq: np.ndarray) -> float:
 @each("ids", [None, np.arange(200)[::-1] + 7, np.array([f"row {i}" for i in range(200)])])
 def test_exact_ranking(data: tuple[np.ndarray, ...], ids: np.ndarray | None, monkeypatch: pytest.MonkeyPatch) -> None:
     X, Q, y, yq = data
-    monkeypatch.setattr("nearkin.jobs.evaluate._RANKED", 7 * 200)  # batches of seven queries
+    monkeypatch.setattr(OF_JOB, "_RANKED", 7 * 200)  # batches of seven queries
     seen = []
     index = nk.Index.build(X, ids=ids)
     record = judge_by_label(index, Q, y, yq, lambda step, _: seen.append(step))
@@ -119,7 +122,7 @@ def test_beyond_a_full_ranking_the_measure_says_so(
     data: tuple[np.ndarray, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, Q, y, yq = data
-    monkeypatch.setattr("nearkin.jobs.evaluate._FULL_RANKING", 199)
+    monkeypatch.setattr(OF_JOB, "_FULL_RANKING", 199)
     record = judge_by_label(nk.Index.build(X), Q, y, yq)
     assert set(record) == {"precision@1", "mAP@1"}
 
@@ -129,7 +132,7 @@ def test_measures_of_a_ranking_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     y, Q, yq = np.array(["a", "b"]), np.zeros((2, 1), np.float32), np.array(["a", "c"])
     rows = nk.Index.build(np.arange(2, dtype=np.float32)[:, None])
     assert judge_by_label(rows, Q, y, yq) == {"precision@1": 0.5, "mAP": 0.5}
-    monkeypatch.setattr("nearkin.jobs.evaluate._FULL_RANKING", 200)
+    monkeypatch.setattr(OF_JOB, "_FULL_RANKING", 200)
     monkeypatch.setattr(nk.Index, "search", lambda *_: (np.array([[0, 1, 2]] * 2), np.array([[0, 1, 2], [3, 4, 2]])))
     rows = nk.Index.build(np.arange(201, dtype=np.float32)[:, None])
     record = judge_by_label(rows, Q, np.array(["a", "b", "a", "b", "a", *196 * "d"]), yq)

@@ -9,7 +9,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.jobs.inputs import find_ids
-from nearkin.jobs.pages import folder_page
+from nearkin.jobs.report import folder_page
 from tests.cli.conftest import refused, run, run_json
 from tests.covering import each
 
@@ -39,7 +39,7 @@ def test_every_item_gets_an_id_of_its_own(folder: Path) -> None:
     assert not run_json("check", folder / "ids")["damaged"]
     shown = run(*arguments, "--out", folder / "ids", "--overwrite")
     assert shown.exit_code == 0, shown.output
-    assert f"{made.shared_:.1%}" in shown.output
+    assert f"{made.shared_:.4g}" in shown.output
 
 
 def test_ids_with_towers_are_those_of_joined_vectors(folder: Path, rng: np.random.Generator) -> None:
@@ -62,8 +62,8 @@ def test_ids_with_towers_are_those_of_joined_vectors(folder: Path, rng: np.rando
     np.testing.assert_allclose(np.hstack([scale * A for scale, A in whole]), np.hstack(parts), rtol=1e-3, atol=1e-6)
     assert run("report", folder / "ids").exit_code == 0
     page = (folder / "ids" / "report.html").read_text(encoding="utf-8")
-    assert f"{record['shared_before']:.1%}" in page
-    assert f"{record['distortion_added']:.2%}" in page
+    assert f"{record['shared_before']:.4g}" in page
+    assert f"{record['distortion_added']:.4g}" in page
     fullest = int(np.bincount(made.ids_[:, 0]).argmax())
     assert html.escape(f"<a_{fullest}>") in page
     assert f">i{299 - np.flatnonzero(made.ids_[:, 0] == fullest)[0]};" in page
@@ -119,7 +119,7 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
     ("arguments", "message"),
     [
         (("bridge", "new.npy"), "type --old FILE to train a map on pairs"),
-        (("bridge", "new.npy", "--with", "old.npy"), "old.npy"),
+        (("bridge", "new.npy", "--with", "old.npy"), "it must be one of '.npy', '.parquet'"),
         (("ids", "old.npy", "--levels", 1, "--codes", 32), "type --levels 2"),
         (("ids", "old.npy"), "or type --codes 256"),
         (("ids", "old.npy", "--ids", "twice.txt"), "occurs more than once"),
@@ -137,7 +137,7 @@ def test_bad_input_is_one_line(arguments: tuple[object, ...], message: str, fold
 
 def test_ids_saved_from_python_have_a_page_without_a_record(tmp_path: Path, rng: np.random.Generator) -> None:
     nk.SemanticIds(2, 4, random_state=0).fit(rng.normal(size=(16, 3)).astype(np.float32)).save(tmp_path / "ids")
-    assert "saved from Python, without a record" in folder_page(tmp_path / "ids").html()
+    assert "Saved from Python, without a record" in folder_page(tmp_path / "ids").html()
 
 
 def test_the_page_names_items_by_two_codes_of_three(folder: Path) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.data import open_vectors
-from nearkin.jobs.rotate import ENGINES, codec_for, make_bridge
+from nearkin.jobs.bridge import bridge
+from nearkin.jobs.rotate import ENGINES, codec_for
 from tests.cli.conftest import refused, run_json
 from tests.covering import each
 
@@ -78,12 +78,12 @@ def test_every_engine_has_a_codec_or_a_reason(engine: str, folder: Path) -> None
     ("args", "text"),
     [
         (("X.npy", "--out", "Y.npy"), "say what to rotate the vectors for"),
-        (("X.npy", "--for", "oracle", "--out", "Y.npy"), "--for is 'oracle'"),
+        (("X.npy", "--for", "oracle", "--out", "Y.npy"), "engine is 'oracle'"),
         (("X.npy", "--for", "faiss:Nonsense", "--out", "Y.npy"), "is no index that FAISS makes"),
         (("X.npy", "--for", "lucene-int8", "--out", "Y.csv"), "Y.csv is '.csv'; it must be one of '.npy', '.parquet'"),
         (("X.npy", "--with", "nowhere", "--out", "Y.npy"), "nowhere does not exist"),
-        (("X.npy", "--with", "any", "--queries", "Q.npy", "--out", "Y.npy"), "leave one of them out"),
-        (("X.npy", "--with", "any", "--center", "--out", "Y.npy"), "--center is for training a rotation"),
+        (("X.npy", "--with", "any", "--queries", "Q.npy", "--out", "Y.npy"), "leave them out"),
+        (("X.npy", "--with", "any", "--center", "--out", "Y.npy"), "queries and center are for training a rotation"),
         (("X.npy", "--for", "faiss:SQ4", "--queries", "X.npy:a", "--out", "Y.npy"), "X.npy:a"),
     ],
 )
@@ -114,7 +114,7 @@ def test_vectors_of_another_rotation_beside_it_are_noticed(folder: Path, tmp_pat
 def test_a_bridge_is_not_learned_for_a_folder_of_something_else(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learned = []
     monkeypatch.setattr(nk.Bridge, "fit", lambda *given: learned.append(given))
-    rows = open_vectors(folder / "X.npy")
+    rows = folder / "X.npy"
     with pytest.raises(ValueError, match="exists; give another name"):
-        make_bridge(rows, rows, folder, nk.Bridge())
+        bridge(rows, old=rows, out=folder)
     assert not learned

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.jobs.pairs import train_index
+from nearkin.jobs.train import train_index
 from tests.covering import each
 
 

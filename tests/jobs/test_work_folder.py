@@ -11,7 +11,7 @@ from nearkin import _storage
 from nearkin._storage import changing
 from nearkin.data import VectorFile, open_vectors
 from nearkin.jobs.compress import compress_file
-from nearkin.jobs.run import Steps
+from nearkin.jobs.run import watched
 
 
 class Interrupted(Exception):
@@ -41,9 +41,9 @@ def compress(
         if after is not None and step > after:
             raise Interrupted
 
-    steps = Steps(lambda name: nullcontext(stop if name == "encode" else lambda step, record: None))
-    options = {"random_state": 0, "checkpoint": folder / "work", "steps": steps, "overwrite": overwrite}
-    compress_file(file, quantizer() if learner is None else learner, folder / "idx", **options)
+    options = {"random_state": 0, "checkpoint": folder / "work", "overwrite": overwrite}
+    with watched(lambda name: nullcontext(stop if name == "encode" else lambda step, record: None)):
+        compress_file(file, quantizer() if learner is None else learner, folder / "idx", **options)
 
 
 def test_a_second_run_learns_and_encodes_only_what_is_missing(

@@ -216,7 +216,7 @@ def test_what_was_no_liking_is_none_in_later_pairs(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text("\n".join(["user,item,rating", *lines]))
     embed_pairs(tmp_path / "first.csv", out=tmp_path / "emb", dim=2, loss="all-pairs", split="none", min_weight=4)
     judged = run("evaluate", tmp_path / "emb", tmp_path / "later.csv").stdout
-    assert "evaluated on 18 pairs" in judged
+    assert "18 pairs of" in judged
     assert "36 rows of weight 0 or below the smallest" in judged
     more = embed_pairs(tmp_path / "later.csv", start=tmp_path / "emb", out=tmp_path / "emb2", split="none")
     assert (more["pairs"], more["learned_from"], more["min_weight"]) == (18, 36, 4)

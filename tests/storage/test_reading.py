@@ -16,7 +16,7 @@ from nearkin.embedding.ordinal import estimator as ordinal_storage
 from nearkin.embedding.two_tower import estimator as tower_storage
 from nearkin.jobs import inputs
 from nearkin.jobs.inputs import open_sides
-from nearkin.jobs.pairs import train_index
+from nearkin.jobs.train import train_index
 from tests.covering import each
 
 X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)

@@ -1,10 +1,11 @@
-"""Output of commands: progress on stderr, then a table, or one JSON record, on stdout."""
+"""Output of commands: progress on stderr, then a record on stdout, for people or as JSON."""
 
 import json
 import os
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +19,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from nearkin._distributed import current
-from nearkin._fields import Fields, is_text, show
+from nearkin._fields import Fields, is_text, quoted, show
 
 _OBJECTIVES = ("objective", "loss", "error")  # the first one in a record is shown next to the bar,
 _MORE = ("distortion", "metric")  # and these
@@ -29,19 +30,16 @@ _PHASES = {  # "phase" of a record -> words
     "index": "training towers and index together",
 }
 _NAMED_BY_USERS = ("rater_reliability", "named")  # in records: keys are raters
-NEGATIVE = 1  # exit code of a verdict: damage, drift, a missed target
 _QUICK = 2.0  # seconds; shorter steps have no line in the log, except with --verbose
 
 
 @dataclass
 class Log:
-    """Settings and state of progress output, set once from --quiet, --verbose, --log and --threads."""
+    """Settings and state of progress output, set once from --quiet and --verbose."""
 
     quiet: bool = False
     verbose: bool = False
     command: str = "nearkin"
-    as_json: bool = False
-    threads: int | None = None
     began: float | None = None  # when the first step of a run without a terminal began
     written: bool = False  # whether a line was written
     steps: int = 0  # number of steps whose seconds were printed
@@ -51,11 +49,8 @@ LOG = Log()
 
 
 def log_line(text: str, when: float | None = None) -> str:
-    """A line of the log: with the time of day, or with --log json an object."""
-    at = datetime.fromtimestamp(time.time() if when is None else when).astimezone()
-    if not LOG.as_json:
-        return f"{at:%H:%M:%S} {text}"
-    return json.dumps({"time": at.isoformat(timespec="seconds"), "command": LOG.command, "text": text})
+    """A line of the log, with the time of day."""
+    return f"{datetime.fromtimestamp(time.time() if when is None else when):%H:%M:%S} {text}"
 
 
 def open_streams() -> None:
@@ -70,11 +65,11 @@ def open_streams() -> None:
 
 
 class Screen:
-    """Console of one command; with `as_json` stdout holds the record alone. `threads` are those it was limited to."""
+    """Console of one command; with `as_json` stdout holds the record alone."""
 
-    def __init__(self, as_json: bool = False, threads: int | None = None) -> None:
+    def __init__(self, as_json: bool = False, options: Mapping[str, str] | None = None) -> None:
         self.as_json: bool = as_json
-        self.threads: int | None = threads
+        self._options = options or {}  # the names of a job's arguments on the command line
         self._is_peer = current().rank > 0  # of several processes only the first one prints
         self._silent = self._is_peer or LOG.quiet
         cut = sys.stdout.isatty() or "COLUMNS" in os.environ  # a pipe has no width: nothing is cut there
@@ -97,7 +92,7 @@ class Screen:
             TimeRemainingColumn(),
             TextColumn("[dim]{task.fields[note]}"),
         )
-        logs = LOG.as_json or not self._err.is_terminal
+        logs = not self._err.is_terminal
         hidden = logs or self._silent
         console = Console(quiet=True) if hidden else self._err  # rich before 15 prints a line of a bar that is disabled
         start = time.monotonic()
@@ -134,21 +129,57 @@ class Screen:
         """Print a line on stderr."""
         self._err.print(printable(text), highlight=False, soft_wrap=True, markup=False)
 
-    def finish(self, record: Fields, *tables: Table | str) -> None:
-        """Print the record as JSON, or the tables and lines; the record names the number of threads."""
+    def finish(self, record: Fields) -> None:
+        """Print a record: as JSON, or its facts, tables and lines. The notes of a negative verdict go to stderr."""
+        from nearkin.jobs.record import laid_out
+        from nearkin.jobs.run import threads_used
+
         if LOG.steps != 1 and LOG.written and LOG.began is not None:  # one step's seconds are printed already
             self._line(f"done in {time.monotonic() - LOG.began:.1f} s")
-        if record.get("threads") is None:
-            record = {**record, "threads": threads_used()}
-        if self.as_json:
-            if not self._is_peer:
-                sys.stdout.write(json.dumps(_keyed(record), default=_plain, allow_nan=False) + "\n")
-                sys.stdout.flush()  # the first record of a server must not wait for its end
+        if record.get("passed") is False:
+            for note in record["notes"]:
+                self.say(f"nearkin: {worded(note, self._options)}")
+        if self._is_peer:
             return
-        for part in filter(None, tables):
-            is_text = isinstance(part, str)  # the cells of a table are escaped already
-            text = printable(part) if is_text else part
-            self._out.print(text, highlight=False, markup=not is_text, soft_wrap=is_text)
+        if self.as_json:
+            whole = _keyed({**record, "threads": record.get("threads") or threads_used()})
+            sys.stdout.write(json.dumps(whole, default=_plain, allow_nan=False) + "\n")
+            sys.stdout.flush()  # the first record of a server must not wait for its end
+            return
+        hidden = {"notes": [], "passed": None} if record.get("passed") is False else {}
+        facts, tables, lines = laid_out({**record, **hidden})
+        grid = Table(show_header=False, box=box.SIMPLE)
+        grid.add_column(style="dim")
+        grid.add_column(overflow="fold")  # else a long name of a file is cut
+        for name, value in facts.items():
+            grid.add_row(_literal(name), _literal(value))
+        for part in ([grid] if facts else []) + [table_of(*made) for made in tables]:
+            self._out.print(part, highlight=False)
+        for line in lines:
+            self._out.print(printable(worded(line, self._options)), highlight=False, markup=False, soft_wrap=True)
+
+
+def worded(text: str, options: Mapping[str, str]) -> str:
+    """A message in which `argument=value` and a leading `argument is` are words of the command line.
+
+    >>> worded("9 vectors have 8 ids; type levels=4 or header=False", {"levels": "--levels", "header": "--header"})
+    '9 vectors have 8 ids; type --levels 4 or --no-header'
+    >>> worded("scale is (1, 7); type scale=(7, 1) or header=True", {"scale": "--scale", "header": "--header"})
+    '--scale is (1, 7); type --scale 7:1 or --header'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, value = options[found[1]], found[2]
+        if value in ("True", "False"):
+            return name.rstrip("=") if value == "True" else f"--no-{name[2:]}"
+        word = ":".join(re.findall(r"[^(), ]+", value)) if value.startswith("(") else value.strip("'")
+        return f"{name}{'' if name.endswith('=') else ' '}{quoted(word)}"
+
+    names = "|".join(map(re.escape, options))
+    text = re.sub(
+        rf"^({names})(?= (?:is|has|needs|are|goes|takes) )", lambda found: options[found[1]].rstrip("="), text
+    )
+    return re.sub(rf"\b({names})=('[^']*'|\([^()]*\)|[\w.]*\w|\.\.\.)", option, text)
 
 
 def _numbered(title: str) -> Callable[[int, Fields], str]:
@@ -172,56 +203,17 @@ def _numbered(title: str) -> Callable[[int, Fields], str]:
     return titled
 
 
-def ranking_table(title: str, quality: Mapping[str, Fields], measures: Sequence[str] = ()) -> Table:
-    """A row of measures for each ranking."""
-    measures = list(measures or next(iter(quality.values())))
-    return table(title, ["", *measures], [[name, *(found[key] for key in measures)] for name, found in quality.items()])
-
-
-def read_line(about: object) -> str:
-    """How a table was understood, as commands print it; an empty line for other inputs."""
-    return f"Read {about}" if about else ""
-
-
-def threads_used() -> int:
-    """Threads of numerical libraries: from the environment or --threads, else the cores of this process."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(given) if given.isdecimal() and int(given) else cores
-
-
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """A rich table: texts left, numbers right in four significant digits, a rule where the first cell changes."""
-    made = _titled(title, header_style="dim", box=box.SIMPLE_HEAD, collapse_padding=True)
-    for j, column in enumerate(columns):
-        text = any(is_text(row[j]) for row in rows)
-        made.add_column(_literal(column), justify="left" if text else "right", no_wrap=True)
-    for i, row in enumerate(rows):
-        repeated = i > 0 and rows[i - 1][0] == row[0]
-        if i and not repeated and len(rows) > len({row[0] for row in rows}):
-            made.add_section()
-        cells = ["" if repeated else show(row[0]), *map(show, row[1:])]
-        made.add_row(*map(_literal, cells))
+def table_of(title: str, columns: list[str], rows: list[list[object]]) -> Table:
+    """A rich table: texts left, numbers right in four significant digits."""
+    made = Table(
+        title=_literal(title), title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD
+    )
+    for place, column in enumerate(columns):
+        justify = "left" if any(is_text(row[place]) for row in rows) else "right"
+        made.add_column(_literal(column), justify=justify, no_wrap=True)
+    for row in rows:
+        made.add_row(*(_literal(show(cell)) for cell in row))
     return made
-
-
-def pairs(title: str, values: Fields) -> Table:
-    """A two-column table of names and values."""
-    made = _titled(title, show_header=False, box=box.SIMPLE, min_width=min(len(title), 78))
-    made.add_column()
-    made.add_column(overflow="fold")  # else a long name of a file is cut
-    for name, value in values.items():
-        made.add_row(f"[dim]{_literal(name.replace('_', ' '))}", _literal(show(value)))
-    return made
-
-
-def _titled(title: str, **style: Any) -> Table:
-    return Table(title=_literal(title), title_justify="left", title_style="bold", **style)
-
-
-def seconds_in_words(seconds: Fields) -> str:
-    """The steps of a run that took time."""
-    return ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05)
 
 
 def printable(text: str) -> str:

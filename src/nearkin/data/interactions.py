@@ -283,7 +283,7 @@ def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float
     if count < parts:
         raise ValueError(
             f"timestamps has {counted(count, 'different time')}; a split into {counted(parts, 'part')} by time needs "
-            f"{parts}: call split_random (on the command line --split random)"
+            f"{parts}: call split_random, or type split='random'"
         )
     before = np.concatenate([[0.0], np.cumsum(sizes) / n])  # share of the pairs before each time
     first_test = _nearest(before, 1 - test, parts - 1, count) if test else count  # numbers of times
@@ -336,8 +336,7 @@ def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_
     n_test, rows, times = check_integer(n_test, "n_test", low=1), interactions.rows, interactions.timestamps
     if times is not None and len(times) > 1 and (times == times[0]).all():
         raise ValueError(
-            f"timestamps are all {times[0]}, and no pair is the last; call split_random (on the command line "
-            "--split random)"
+            f"timestamps are all {times[0]}, and no pair is the last; call split_random, or type split='random'"
         )
     draws = numpy_generator(random_state).random(len(rows))
     order = np.lexsort((draws, rows) if times is None else (draws, times, rows))

@@ -90,8 +90,8 @@ class RowIds:
         """The ids after m vectors under `ids` are added; an index without vectors takes names and numbers."""
         if self.n and (ids is None) != self._counted:
             if self._counted:
-                raise ValueError("ids is given, but this index counts its vectors; leave it out (--ids, a column)")
-            raise ValueError("ids is missing, and this index has ids; give one a vector (--ids FILE, or a column)")
+                raise ValueError("ids is given, but this index counts its vectors; leave it out")
+            raise ValueError("ids is missing, and this index has ids; give one a vector: ids=FILE, or a column")
         none = np.empty(0, np.int64)
         if ids is not None:
             return self._changed(self._addable(given_ids(ids, m)), none, None)
@@ -125,7 +125,7 @@ class RowIds:
         if len(there := new[self.positions(new) >= 0]):
             raise ValueError(
                 f"{counted(len(there), 'id is', 'ids are')} in the index already, the first is {there[0].item()!r}; "
-                "`update` replaces their vectors, `upsert` (nearkin add --upsert) also adds the others"
+                "`update` replaces their vectors, `upsert` also adds the others"
             )
         return new
 

@@ -389,9 +389,7 @@ class Index:
     def n_probe(self, count: int) -> None:
         lists = inverted_file(self.faiss_index)
         if lists is None:
-            raise ValueError(
-                "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --lists)"
-            )
+            raise ValueError("n_probe is for an inverted file, and this index has none; make it with n_lists > 0")
         with self._guard.writing():
             lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
 

@@ -87,7 +87,7 @@ class KeptVectors:
         if self.dtype == np.float16 and (largest := np.abs(self.about(X)._less(X)).max(initial=0)) > _HALF:
             raise ValueError(
                 f"keep_vectors is 'float16', which holds numbers up to {_HALF:,.0f} from a column's median, and X "
-                f"has {largest:,.0f}; type keep_vectors='float32' or 'int8' (--keep-vectors=int8)"
+                f"has {largest:,.0f}; type keep_vectors='float32' or 'int8'"
             )
 
     def stored(self, X: np.ndarray) -> np.ndarray:

@@ -8,8 +8,7 @@ Several processes, and one with a checkpoint, have a work folder: the trained in
 per block of vectors."""
 
 import copy
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ import nearkin as nk
 from nearkin import _storage
 from nearkin._check import check_queries
 from nearkin._distributed import Group, current
-from nearkin._fields import StrPath, with_interval
+from nearkin._fields import StrPath, command
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, CentroidCodes, Fittable, Remembering, VectorCodes
 from nearkin.data import VectorFile
@@ -29,14 +28,15 @@ from nearkin.index import Index
 from nearkin.index.identifiers import given_ids
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
+from nearkin.jobs.arguments import File, Folder
 from nearkin.jobs.evaluate import judge_codes, rows_as_queries
-from nearkin.jobs.inputs import FEWEST_QUERIES
-from nearkin.jobs.methods import BEST
-from nearkin.jobs.run import RUN, Steps, bytes_on_disk, write_record
+from nearkin.jobs.inputs import FEWEST_QUERIES, open_given, open_queries
+from nearkin.jobs.methods import BEST, BYTES, choose_metric, find_method, metrics_of
+from nearkin.jobs.run import RUN, Steps, bytes_on_disk, threads_used, write_record
 from nearkin.jobs.work import WorkFolder, work_place, working
 from nearkin.metrics.trial import Difference
 from nearkin.quantization.best import TRAINED, Best, best, fitted_codec
-from nearkin.quantization.codecs import CODECS, Size
+from nearkin.quantization.codecs import CODECS, SCALARS, Size
 from nearkin.statistics import block_rows, shared_generator
 
 JUDGED_ROWS = 10_000
@@ -56,56 +56,141 @@ class Choice:
     seconds: float | None = None
 
 
+def compress(
+    vectors: File,
+    *,
+    out: Folder,
+    n_bytes: int | None = None,
+    method: str | None = None,
+    metric: str | None = None,
+    ids: File | None = None,
+    queries: File | None = None,
+    keep_vectors: bool | str = False,
+    n_lists: int | None = None,
+    n_centroids: int = 256,
+    minutes: float | None = None,
+    checkpoint: Folder | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+) -> Record:
+    """Compress vectors into a small, searchable index.
+
+    Trains a quantizer on a sample of the vectors, encodes all of them a chunk at a time (the file may exceed memory;
+    under torchrun several processes share the work) and writes a folder that `nearkin search`, `nk.Index.load` and, for
+    its index.faiss, plain FAISS can open. The printed recall is that of `nearkin evaluate`.
+
+    Without a method, codecs are compared at the bytes asked for, and a table shows the recall of each. The same seed
+    gives the same codes, however busy the machine.
+
+    Examples:
+
+    - nearkin compress X.npy --bytes 16 --out idx
+    - nearkin compress X.npy --queries Q.npy --bytes 12 --minutes 5 --out idx
+    - nearkin compress X.fvecs --metric ip --lists 1024 --keep-vectors --out idx
+    - torchrun --nproc-per-node 2 -m nearkin compress "parts/*.npy" --checkpoint work --out idx
+
+    Parameters
+    ----------
+    vectors: The vectors: .npy, .npz (file.npz:key), .hdf5:name, .fvecs, .fbin, or a table (.parquet, .csv, ...). They
+        may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a folder of `nearkin embed`: its
+        vectors and ids, of pairs those of the right side; emb:left are those of the left side.
+    out: Folder to write.
+    n_bytes: Bytes of a code, at most; eight bits each for hashing methods. [default: 16]
+    method: pq (or none), opq (or product), rq or lsq (or residual: sums of centroids), product-residual,
+        product-residual-long, axes, all but pq also with -norms (the norm in a byte), sq8 (or int8), int4, int6,
+        float16; best (compares these by recall; with inverted lists product and product-norms); other rotations:
+        givens-random, givens-greedy, givens-steepest, cayley; bits by hashing: lsh, itq, one, ... [default: best;
+        product with other centroids or torchrun]
+    metric: The metric of the index: l2, ip (inner product) or cosine; bits use hamming. [default: l2; ip for pairs]
+    ids: Ids, one a line: those of the vectors (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that
+        the vectors have, else row numbers]
+    queries: Queries, if they are unlike the vectors: the codec, or of method product the rotation, is chosen by their
+        recall. Without them, vectors are held out as queries; for pairs of `nearkin embed` the users are.
+    keep_vectors: Keep the vectors next to the codes, for rescoring; a type after = takes fewer bytes than float32:
+        float16 half, int8 a quarter. [default type: float16 for files of float16 or of 8-bit integers, which it holds
+        exactly, else float32]
+    n_lists: Inverted lists, of which a search reads a few. About 4 times the square root of the number of vectors is
+        usual: 1,000 for 60,000 vectors, 4,000 for a million; below 20,000 leave it out.
+    n_centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).
+    minutes: Predicted time of two cores, of method best, to train and to encode. [default: 1, or three times that of
+        product codes if that is more]
+    checkpoint: Folder from which an interrupted run resumes; removed at the end.
+    seed: Seed of everything random: the same seed gives the same result.
+    overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
+    """
+    given = open_given(vectors, ids=ids)
+    name = find_method(method or ("product" if current().size > 1 or n_centroids != 256 else BEST))
+    if name in SCALARS and n_bytes is not None:
+        raise ValueError(f"n_bytes of method {name} follow from the columns; leave them out")
+    if name != BEST and minutes is not None:
+        raise ValueError(f"minutes are for method best, which compares codecs; leave them out with {name}")
+    if metric is None and given.metric in metrics_of(name):
+        metric = given.metric
+    ranking, width = choose_metric(name, metric), given.file.shape[1]
+    if n_bytes is None:
+        n_bytes = -(-width // 8) if name == "signs" else min(BYTES, width)
+    size = Size(n_bytes, n_centroids, n_lists or 0, ranking, seed)
+    quantizer = Choice(name, size, None if minutes is None else 60 * minutes)
+    Q = None if queries is None else open_queries(queries).vectors
+    left = given.queries(metric)
+    if Q is None and name == BEST and left is not None:
+        Q, queries = left, f"the users of {vectors}"
+    made = compress_file(
+        given.file, quantizer, out, queries=Q, judged_by=left, metric=ranking, ids=given.ids,
+        keep_vectors=keep_vectors, random_state=seed, checkpoint=checkpoint, overwrite=overwrite,
+        about={"method": name, "seed": seed, "threads": threads_used(), "queries": queries},
+    )  # fmt: skip
+    names = [out, *([vectors] if left is not None else [queries] if queries else [])]
+    other = "queries of another kind than the vectors have another recall; give some as queries=FILE"
+    return made | {
+        "understood": given.about,
+        "notes": [other] if Q is None and left is None else [],
+        "next": [command("evaluate", *names, base=vectors, k=10), command("search", out, "QUERIES", k=10)],
+    }
+
+
 def compress_file(
     file: VectorFile,
     quantizer: Fittable | Choice,
     out: StrPath,
     *,
-    train: VectorFile | None = None,
     queries: np.ndarray | None = None,
     judged_by: np.ndarray | None = None,
     metric: str = "l2",
     ids: np.ndarray | None = None,
     keep_vectors: bool | str = False,
     random_state: Seed = None,
-    steps: Steps | None = None,
     about: Fields | None = None,
     checkpoint: StrPath | None = None,
     overwrite: bool = False,
 ) -> Record:
-    """Fit a quantizer on a sample, encode all vectors of a file, save the index in the folder `out`: `nearkin
-    compress`.
+    """Fit a quantizer on a sample, encode all vectors of a file, save the index in the folder `out`.
 
-    Trains on vectors of `train`, else on a sample of `file`. `queries` (q, d) are given to `fit` to choose the start;
-    recall is measured by `judged_by` (q, d), else by them, else by vectors of the file. `ids` (n,) and `keep_vectors`
-    are as in `Index.build`. `about` are entries added to the record. From the folder `checkpoint` a killed job
-    continues.
+    `queries` (q, d) are given to `fit` to choose the start; recall is measured by `judged_by` (q, d), else by them,
+    else by vectors of the file. `ids` (n,) and `keep_vectors` are as in `Index.build`. `about` are entries added to the
+    record. From the folder `checkpoint` a killed job continues.
 
     Returns what is saved as run.json; its figures are of vectors that were not trained on, if there are any.
     """
-    steps, group, source = steps or Steps(), current(), file if train is None else train
-    _storage.check_target(out, overwrite, [*file.files, *source.files])
+    steps, group = Steps(), current()
+    _storage.check_target(out, overwrite, file.files)
     kept = KeptVectors.wanted(keep_vectors, file.shape[1], file.dtype)
     if checkpoint is not None:
         _storage.check_apart(checkpoint, out)
-    if source.shape[1] != file.shape[1]:
-        raise ValueError(f"{source.name} has width {source.shape[1]}, {file.name} {file.shape[1]}; they must agree")
     if queries is not None:
         queries = _usable_queries(queries, quantizer, file.shape[1], metric)
     if ids is not None:
         ids = given_ids(ids, len(file))
     if isinstance(quantizer, Choice) and quantizer.method == BEST and group.size > 1:
-        raise ValueError("method is 'best', which is for one process; leave torchrun out, or take method 'product'")
+        raise ValueError("method is 'best', which is for one process; leave torchrun out, or type method='product'")
     rows = max(TRAINED, _ROWS_PER_CELL * _learned_centroids(quantizer)[1])
-    job = _agreed_job(file, source, quantizer, metric, rows, queries)
+    job = _agreed_job(file, quantizer, metric, rows, queries)
     if random_state is None:
         random_state = shared_generator(None, group)
-    files = dict.fromkeys((file, source))  # one, unless the code is learned from another file
     if checkpoint is not None:
-        job["contents"] = [_storage.digest(vectors.chunks()) for vectors in files] if group.rank == 0 else None
+        job["contents"] = _storage.digest(file.chunks()) if group.rank == 0 else None
     with steps.step("check") as callback:
-        for vectors in files:
-            vectors.part(*group.share(len(vectors))).check_finite(callback, metric=metric)
+        file.part(*group.share(len(file))).check_finite(callback, metric=metric)
         kept = None if kept is None else kept.about(file.sample(_OFFSETS_FROM, 0))
         if kept is not None and not np.can_cast(file.dtype, kept.dtype):
             for chunk in file.part(*group.share(len(file))).chunks():
@@ -113,10 +198,10 @@ def compress_file(
         group.barrier()
     with _work_folder(checkpoint, out, job, len(file), group, overwrite) as work:
         if work is None or work.missing([_TRAINED]):
-            sample = _sample(quantizer, source, rows, metric, random_state, steps, group)
+            sample = _sample(quantizer, file, rows, metric, random_state, steps, group)
             with steps.step("train") as callback:
-                made = _trained(quantizer, sample, queries, file, source, random_state, callback)
-            empty = Index.empty(source.shape[1], made.quantizer, metric, norms=made.norms)
+                made = _trained(quantizer, sample, queries, len(file), random_state, callback)
+            empty = Index.empty(file.shape[1], made.quantizer, metric, norms=made.norms)
             trials = made.trials
             if work is not None and group.rank == 0:
                 empty.save(work.path / _TRAINED, overwrite=True)
@@ -126,11 +211,12 @@ def compress_file(
         record: Record = {}
         if group.rank == 0:
             index.ids = ids
-            other = None if source is file else source.name
             seed = random_state if isinstance(random_state, int) else None
-            run: Record = {"trained_on": min(rows, len(source)), "seed": seed, "train": other, **(about or {})}
+            run: Record = {"trained_on": min(rows, len(file)), "seed": seed, "train": None, **(about or {})}
             if isinstance(quantizer, Choice) and trials:  # none after an interruption
-                run["comparison"] = {"seconds": quantizer.seconds, "trials": trials}
+                leads = [Difference(*trial["lead"])._asdict() for trial in trials]
+                named = [{**row, "lead": lead} for row, lead in zip(trials, leads, strict=True)]
+                run["comparison"] = {"seconds": quantizer.seconds, "trials": named}
             run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
             history = fitted.history_ if isinstance(fitted, Remembering) else []
@@ -143,44 +229,12 @@ def compress_file(
         return group.exchange(record | {"seconds": steps.seconds})[0]
 
 
-def won_line(trials: Sequence[Fields]) -> str:
-    """The winner, its recall with a 95 % interval, and its lead over product codes if these were tried; ties are called
-    so."""
-    first, *others = trials
-    recall = with_interval(first["value"], first["interval"], word="95 % interval ")
-    text = f"won: {first['candidate']}, recall@10 {recall}"
-    if not others:
-        return f"{text}, the only codec compared"
-    best = max(others, key=lambda row: row["value"])
-    if best["value"] > first["value"]:
-        return f"{text}; the fastest of those level with {best['candidate']}: {Difference(*best['lead'])}"
-    other = next((row for row in others if row["candidate"] == "product"), best)
-    return f"{text}; over {other['candidate']}: {Difference(*other['lead'])}"
-
-
-def trial_rows(trials: Sequence[Fields]) -> tuple[list[str], list[list[object]]]:
-    """Columns and rows of the table of candidates, the winner first."""
-    return ["codec", "recall@10 (95 %)", "winner's lead", "bytes"], [
-        [
-            row["candidate"], with_interval(row["value"], row["interval"]),
-            "won" if row["won"] else str(Difference(*row["lead"])), row["bytes"],
-        ]
-        for row in trials
-    ]  # fmt: skip
-
-
 def _agreed_job(
-    file: VectorFile,
-    source: VectorFile,
-    quantizer: Fittable | Choice,
-    metric: str,
-    rows: int,
-    queries: np.ndarray | None,
+    file: VectorFile, quantizer: Fittable | Choice, metric: str, rows: int, queries: np.ndarray | None
 ) -> Record:
     """The identity of a compression job; ValueError if processes have different ones."""
     job: Record = {
         "vectors": file.describe(),
-        "train": source.describe(),
         "metric": metric,
         "train_rows": rows,
         "queries": None if queries is None else _storage.digest(queries),
@@ -232,8 +286,8 @@ def _sample(
 
 
 def _trained(
-    quantizer: Fittable | Choice, sample: np.ndarray, queries: np.ndarray | None, file: VectorFile, source: VectorFile,
-    random_state: Seed, callback: Callback,
+    quantizer: Fittable | Choice, sample: np.ndarray, queries: np.ndarray | None, n_vectors: int, random_state: Seed,
+    callback: Callback,
 ) -> Best:  # fmt: skip
     """What is chosen and trained; `queries` are those that `_usable_queries` lets pass."""
     if not isinstance(quantizer, Choice):
@@ -245,8 +299,7 @@ def _trained(
         return Best(*fitted_codec(CODECS[quantizer.method], size, sample, queries, callback), [])
     return best(
         sample, size.n_bytes, queries, quantizer.seconds,
-        # codes depend on the share of the index's vectors that they are trained on
-        n_vectors=len(file) if source is file else sys.maxsize, n_encoded=len(file), metric=size.metric,
+        n_vectors=n_vectors, metric=size.metric,
         n_lists=size.n_lists, methods=("product", "product-norms") if size.n_lists else None,
         random_state=random_state, callback=callback,
     )  # fmt: skip

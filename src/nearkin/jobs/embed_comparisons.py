@@ -13,13 +13,13 @@ from nearkin._check import numpy_generator
 from nearkin._distributed import current
 from nearkin._fields import FileOrFrame, Record, StrPath, counted
 from nearkin._storage import check_target, saving_folder
-from nearkin.contracts import Callback, ignore
 from nearkin.data.comparisons.forms import turn
 from nearkin.data.comparisons.votes import held_out_noise_floor, number_judgements, number_questions, split_comparisons
 from nearkin.data.formats.parquet import write_table
 from nearkin.embedding.ordinal.answers import N_FOLDS, error_interval, n_judgements
 from nearkin.embedding.ordinal.answers import reversed_raters as reversed_raters_of
 from nearkin.embedding.ordinal.estimator import KIND, embedding_config, write_embedding
+from nearkin.jobs.run import Steps
 from nearkin.plots.figures import plot_dimensions, plot_error, plot_map
 from nearkin.plots.style import any_script, dress, letters_without_font
 from nearkin.records import Comparisons
@@ -45,10 +45,9 @@ def embed_comparisons(
     seed: int | None = 0,
     raters: str = "equal",
     overwrite: bool = False,
-    callback: Callback = ignore,
     **columns: Any,
 ) -> Record:
-    """Embed comparisons and write a folder with map, figures and held-out error: `nearkin embed`.
+    """Embed comparisons and write a folder with map, figures and held-out error.
 
     The held-out error is that of a fit without a fifth of the questions (of rated pairs a third, as only comparisons
     of two held-out ratings are tested), with its 90 % interval, and the noise floor,
@@ -71,11 +70,14 @@ def embed_comparisons(
     doubted = opposite if how == "keep" else {}  # raters left out of the held-out error
     train, test = split_comparisons(answers, _HELD_OUT, by="questions", random_state=seed)
     test = _without_opposite(test, doubted, "drop")[0]
-    trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=weighed, callback=_half(callback, 0))
+    steps = Steps()
+    with steps.step("train") as callback:
+        trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=weighed, callback=callback)
     error, (low, high) = 1.0 - trial.score(test), error_interval(trial.embedding_, test)
     curves = _curves(train, test, trial, options)
     model = nk.OrdinalEmbedding(trial.n_components_, **options)
-    model.fit(answers, raters=weighed, callback=_half(callback, 1)).dimension_curve_ = trial.dimension_curve_
+    with steps.step("train on all") as callback:
+        model.fit(answers, raters=weighed, callback=callback).dimension_curve_ = trial.dimension_curve_
     floor, floor_note = _noise_floor(_without_opposite(answers, doubted, "drop")[0])
     record: Record = _describe(path, out, answers, model) | {
         "held_out_answers": len(test), "held_out_judgements": n_judgements(test), "held_out_error": error,
@@ -191,11 +193,6 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
                 if name == "dimension":
                     ax.set_ylabel("")
             _save(figure, folder / "error")
-
-
-def _half(callback: Callback, part: int) -> Callback:
-    """`callback` for the first (0) or second (1) of two fits of equal length."""
-    return lambda step, record: callback(part * record["total"] + step, {**record, "total": 2 * record["total"]})
 
 
 def _curves(

@@ -10,18 +10,21 @@ import scipy.sparse as sp
 
 from nearkin._check import check_instance, check_label_pair, check_queries
 from nearkin._exact import nearest_of_parts
-from nearkin._fields import Fields, Record, StrPath, counted, with_interval
+from nearkin._fields import Fields, Record, StrPath, counted
 from nearkin._storage import digest, read_config
 from nearkin.contracts import BitCodes, Callback, ignore
-from nearkin.data import VectorFile
+from nearkin.data import VectorFile, read_column, read_judgements, read_neighbors
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.faiss_index import flat_codes
 from nearkin.index.full_search import FullSearch
 from nearkin.index.identifiers import RowIds
 from nearkin.index.index import Index
 from nearkin.index.searching import normalised
+from nearkin.jobs import inputs
+from nearkin.jobs.arguments import File, Folder
 from nearkin.jobs.inputs import FEWEST_QUERIES, places_of
-from nearkin.jobs.run import RUN, Steps, read_record, save_evaluation, version_of
+from nearkin.jobs.pairs import evaluate_pairs
+from nearkin.jobs.run import RUN, Steps, read_record, save_evaluation, threads_used, version_of
 from nearkin.metrics.hamming import RankHistograms, hamming_histograms, relevant_rows
 from nearkin.metrics.neighbours import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
 from nearkin.metrics.retrieval import DEPTH, MRR, NDCG, RECALL, graded_values, is_padding, without_self
@@ -39,6 +42,88 @@ _COMPARED = 100  # rows of `base` that are compared with the index's vectors
 _UNKNOWN = 0.01  # share of judged ids that may be unknown
 
 
+def evaluate(
+    index: Folder,
+    queries: File | None = None,
+    *,
+    truth: File | None = None,
+    base: File | None = None,
+    labels: File | None = None,
+    query_labels: File | None = None,
+    k: int = 10,
+    oversample: int | None = None,
+    n_probe: int | str | None = None,
+    qrels: File | None = None,
+    query_ids: File | None = None,
+    missing: str = "raise",
+) -> Record:
+    """Measure an index: recall against exact neighbours, mAP by label, distortion; or a model of pairs on later pairs.
+
+    "1-recall@k" is the share of queries whose nearest neighbour is among the first k found; "k-recall@k" is the share
+    of the k nearest neighbours found. All are of one search for k neighbours, with the options of `nearkin search`;
+    vectors of equal codes are in random order, and recalls are expected values.
+    Without QUERIES vectors of `base` are the queries, and none is its own neighbour; an index of a folder of pairs uses
+    that folder. The result is saved in the index's folder as evaluation.json, for `nearkin report`.
+
+    Examples:
+
+    - nearkin evaluate idx --base X.npy
+    - nearkin evaluate idx Q.npy --truth gt.npy
+    - nearkin evaluate idx Q.npy --truth gt.npy -k 100 --oversample 4
+    - nearkin evaluate emb later.csv
+
+    Parameters
+    ----------
+    index: The folder that `nearkin compress` or `nearkin embed` wrote.
+    queries: The queries, as `nearkin compress` reads vectors; for a folder of `nearkin embed`, later pairs.
+    truth: Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet).
+    base: The vectors that were indexed: the exact neighbours are searched in them.
+    labels: A label for every indexed vector, in order (file.csv:column), or several: separated by ; or | in the cell,
+        or columns of 0 and 1. Vectors that share a label are relevant to each other.
+    query_labels: A label for every query (with `labels`).
+    k: Neighbours of each query.
+    oversample: Rescoring: fetch this many times k candidates by code and rank them by kept vectors.
+    n_probe: Inverted lists to search: several numbers, such as 1,4,16,64, print recall and speed for each.
+    qrels: Relevance judgements (query id, vector id, grade; in TREC's or BEIR's form), for NDCG@10, Recall@100 and
+        MRR@10, with the difference from exact search (with `base`, or vectors kept in the index).
+    query_ids: One id a query, for the judgements. [default: the ids that the queries have, else row numbers]
+    missing: What to do with pairs or answers that lack a cell: raise an error, or drop and count them.
+    """
+    if queries is not None and inputs.holds_pairs(index):
+        return evaluate_pairs(index, queries, missing)
+    if all(given is None for given in (queries, base, truth, labels)):
+        queries = base = inputs.pairs_behind(index)
+    judged = None if qrels is None else read_judgements(qrels)
+    asked = None if queries is None else inputs.open_queries(queries, query_ids)
+    n, n_queries = read_config(index, "index")["n_rows"], None if asked is None else len(asked.vectors)
+    made = evaluate_folder(
+        index,
+        None if asked is None else asked.vectors,
+        truth=None if truth is None else read_neighbors(truth),
+        base=None if base is None else inputs.open_file(base),
+        labels=None if labels is None else read_column(labels, n, several=True),
+        label_ids=None if labels is None else inputs.ids_of_rows(labels),
+        query_labels=None if query_labels is None else read_column(query_labels, n_queries, several=True),
+        k=k,
+        oversample=oversample,
+        n_probes=_counts(n_probe),
+        judged=judged,
+        query_ids=None if asked is None else asked.ids,
+        about={"query_file": queries, "threads": threads_used()},
+    )
+    if not any(name.startswith(("searches", "relevance", "mAP")) for name in made):
+        made["notes"] = ["for the recall type base=VECTORS or truth=FILE; labels=FILE for mAP"]
+    return made
+
+
+def _counts(n_probe: int | str | None) -> list[int]:
+    """The numbers of lists in a text: 1,4,16."""
+    parts = [] if n_probe is None else str(n_probe).split(",")
+    if not all(part.strip().isdecimal() and int(part) for part in parts):
+        raise ValueError(f"n_probe is {n_probe!r}; it must be a number from 1 on, or several: 1,4,16")
+    return [int(part) for part in parts]
+
+
 def evaluate_folder(
     folder: StrPath,
     Q: np.ndarray | None = None,
@@ -53,10 +138,9 @@ def evaluate_folder(
     n_probes: Sequence[int] = (),
     judged: Judgements | None = None,
     query_ids: np.ndarray | None = None,
-    steps: Steps | None = None,
     about: Fields | None = None,
 ) -> Record:
-    """Measure a saved index with queries Q (q, d), by default vectors of `base`: `nearkin evaluate`.
+    """Measure a saved index with queries Q (q, d), by default vectors of `base`.
 
     Recall is measured by the ids `truth` (q, T) of exact neighbours, or by exact search among the vectors of `base`,
     those of the index, where vectors at equal distance are all correct; mAP by `labels` (n,) and `query_labels` (q,),
@@ -66,7 +150,7 @@ def evaluate_folder(
     Returns the record, kept as evaluation.json: "searches" has one record without and, with `oversample`, one with
     rescoring. ValueError for no queries, lengths that disagree, an index that is changed meanwhile.
     """
-    steps = steps or Steps()
+    steps = Steps()
     read_config(folder, "index")
     version = version_of(folder)
     index = Index.load(folder)
@@ -75,7 +159,9 @@ def evaluate_folder(
     run, rows = read_record(folder, RUN) or {}, None
     if Q is None:
         if base is None or len(index) < 2 or any(given is not None for given in (truth, labels, judged)):
-            raise ValueError("queries are missing; give QUERIES, or --base alone, whose vectors are then the queries")
+            raise ValueError(
+                "queries are missing; give QUERIES, or base=FILE alone, whose vectors are then the queries"
+            )
         rows, by = rows_as_queries(base, run)
         Q = base.take(rows)
     Q = check_queries(Q, index.n_features)
@@ -108,6 +194,7 @@ def evaluate_folder(
     record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
     if exact is not None:
         record |= {name: value for name, value in searches[-1].items() if "recall@" in name} | {"searches": searches}
+        record["recall_interval"] = [*searches[-1]["intervals"].values()][-1]
     if exact is not None and len(n_probes) > 1:
         with steps.step("evaluate"):
             probed = FullSearch(index, Q, min(k, exact.ids.shape[1]), oversample, own)
@@ -139,7 +226,7 @@ def _check_lengths(index: Index, q: int, base: VectorFile | None, **given: np.nd
             "was made of"
         )
     if (given["labels"] is None) != (given["query_labels"] is None):
-        raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
+        raise ValueError("labels need query_labels and the other way round; give both")
     for name, values in given.items():
         n, what = (len(index), "vectors of the index") if name == "labels" else (q, "queries")
         if values is not None and len(values) != n:
@@ -277,19 +364,6 @@ def _kind(index: Index, oversample: int | None) -> str:
     return "exact" if index.quantizer is None else "without rescoring"
 
 
-def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequence[object]]]:
-    """Columns and rows of a table of the measured searches, with their sizes and the interval of the last recall."""
-    measures = [name for name in searches[-1] if "recall@" in name]
-    rows = []
-    for row in searches:
-        name = row["search"] if row["oversample"] is None else f"{row['search']}, {row['oversample']} × k"
-        kept = f" + {row['bytes_kept'] / 1e6:.3g} MB of vectors" if row["bytes_kept"] else ""
-        size = f"{counted(row['bytes_per_vector'], 'byte')}{kept}"
-        last = with_interval(row[measures[-1]], row.get("intervals", {}).get(measures[-1]), ".4g")
-        rows.append([name, size, *(row[m] for m in measures[:-1]), last])
-    return ["search", "needs", *measures[:-1], f"{measures[-1]} (95 % interval)"], rows
-
-
 def judge_by_label(
     index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray, callback: Callback = ignore
 ) -> dict[str, float]:
@@ -350,9 +424,9 @@ class Relevance(NamedTuple):
         """Join judgements with the ids of queries (q,) and of n vectors, None for 0, 1, 2, ...; they are compared as
         text."""
         notes: list[str] = []
-        asked = _places(judged.queries, query_ids, "queries", "QUERIES", "--query-ids FILE", notes)
+        asked = _places(judged.queries, query_ids, "queries", "QUERIES", "query_ids=FILE", notes)
         own = np.arange(n) if row_ids is None else row_ids
-        rows = _places(judged.rows, own, "rows", "the index", "compress --ids FILE", notes)
+        rows = _places(judged.rows, own, "rows", "the index", "ids=FILE, compressed again", notes)
         keep = (asked >= 0) & (judged.grades > 0)
         columns = rows[keep]
         unknown = np.unique(judged.rows[keep][columns < 0], return_inverse=True)[1]
@@ -367,14 +441,14 @@ class Relevance(NamedTuple):
         return cls(queries, sp.csr_matrix((judged.grades[keep], (numbers, columns)), shape), notes)
 
 
-def _places(judged: np.ndarray, ids: np.ndarray, what: str, where: str, option: str, notes: list[str]) -> np.ndarray:
+def _places(judged: np.ndarray, ids: np.ndarray, what: str, where: str, how: str, notes: list[str]) -> np.ndarray:
     """Positions (m,) of judged ids among `ids`, -1 for an unknown one; `notes` count those."""
     found, names = places_of(judged, ids), np.unique(judged)
     unknown = np.unique(judged[found < 0]).tolist()
     if len(unknown) > _UNKNOWN * len(names):
         raise ValueError(
             f"qrels name {len(unknown):,} {what} of {len(names):,} that {where} lacks, the first is {unknown[0]!r}; "
-            f"known are {', '.join(map(str, ids[:3].tolist()))}: give qrels of these ids, or the ids with {option}"
+            f"known are {', '.join(map(str, ids[:3].tolist()))}: give qrels of these ids, or the ids by {how}"
         )
     if unknown:
         notes.append(f"{len(unknown):,} judged {what} that {where} lacks count as not found")
@@ -420,16 +494,3 @@ def _exact_parts(base: VectorFile, Q: np.ndarray, metric: str, callback: Callbac
         return exact_neighbors(base, Q[some], k, metric, callback).ranked()
 
     return with_ties(search, len(Q), min(DEPTH, len(base)), len(base))
-
-
-def relevance_rows(record: Record) -> tuple[list[str], list[list[object]]]:
-    """Columns and rows of a table of the searches that `judge_relevance` evaluated: a column each."""
-    searches = record["searches"]
-    names = [row["search"] + (f", {row['oversample']} × k" if row["oversample"] else "") for row in searches]
-    rows = [[name, *(row[name] for row in searches)] for name in (NDCG, RECALL, MRR)]
-    if any("change" in row for row in searches):
-        parts = {"mean": f"change of {NDCG}", "low": "at least (97.5 %)", "high": "at most (97.5 %)"}
-        for part, name in parts.items():
-            changes = [row["change"][NDCG][part] if "change" in row else None for row in searches]
-            rows.append([name, *changes])
-    return ["", *names], rows

@@ -10,13 +10,14 @@ import pyarrow as pa
 import nearkin as nk
 from nearkin._check import check_real
 from nearkin._exact import nearest
-from nearkin._fields import StrPath, counted
+from nearkin._fields import StrPath, command, counted
 from nearkin._storage import check_target, replacing_folder
 from nearkin._types import Fields, Record
-from nearkin.data import VectorFile
+from nearkin.data import VectorFile, read_column
 from nearkin.data.formats.parquet import write_table
 from nearkin.index.identifiers import given_ids
-from nearkin.jobs.inputs import GivenVectors, find_ids, places_of
+from nearkin.jobs.arguments import File, Folder
+from nearkin.jobs.inputs import GivenVectors, find_ids, open_given, places_of
 from nearkin.jobs.run import RUN, Steps, write_record
 
 KIND = nk.SemanticIds.KIND
@@ -29,6 +30,58 @@ _JUDGED, _QUERIES, _NEIGHBOURS = 100_000, 500, 10  # rows and queries for the re
 _FIRST, _NEXT, _EXAMPLES, _LONGEST = 6, 3, 4, 60  # in the report: first codes, prefixes of each, items, letters
 
 
+def ids(
+    vectors: File,
+    *,
+    out: Folder,
+    levels: int = 3,
+    codes: int = 256,
+    balance: float = 0.0,
+    towers: Folder | None = None,
+    alpha: float = 0.5,
+    ids: File | None = None,
+    texts: File | None = None,
+    parquet: bool = False,
+    seed: int = 0,
+    overwrite: bool = False,
+) -> Record:
+    """Give every item a unique semantic id of a few codes; similar items share their first codes.
+
+    The folder holds ids.jsonl, a line for each item with its codes and tokens such as <a_12><b_240><c_3>, the same
+    tokens as index.json in the form of LC-Rec, vocabulary.txt with every token, and what `nk.SemanticIds.load` needs
+    to give new items free ids.
+
+    Examples:
+
+    - nearkin ids items.npy --out ids
+    - nearkin ids items.parquet --levels 4 --codes 256 --balance 0.5 --out ids
+    - nearkin embed pairs.csv --out emb && nearkin ids items.parquet --towers emb --out ids
+
+    Parameters
+    ----------
+    vectors: The vectors, as `nearkin compress` reads them.
+    out: Folder to write.
+    levels: Codes of a semantic id.
+    codes: Values of each code of a semantic id, a power of two.
+    balance: 0 for no bound; else a prefix holds at most 1 / balance times its even share of the items.
+    towers: A folder of `nearkin embed`: items of the same users then share prefixes too.
+    alpha: With `towers`, the share of its vectors of the squared distances; the rest is that of VECTORS.
+    ids: Ids, one a line: those of the vectors (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that
+        the vectors have, else row numbers]
+    texts: A text for every vector, in order.
+    parquet: Write ids.parquet too.
+    seed: Seed of everything random: the same seed gives the same result.
+    overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
+    """
+    given = open_given(vectors, ids=ids)
+    made = make_ids(
+        given.file, out, nk.SemanticIds(levels, codes, balance, seed), given.ids, alpha=alpha, parquet=parquet,
+        towers=None if towers is None else open_given(towers),
+        titles=None if texts is None else read_column(texts, len(given.file)), overwrite=overwrite,
+    )  # fmt: skip
+    return made | {"understood": given.about, "next": [command("report", out)]}
+
+
 def make_ids(
     file: VectorFile,
     out: StrPath,
@@ -39,7 +92,6 @@ def make_ids(
     alpha: float = 0.5,
     titles: np.ndarray | None = None,
     parquet: bool = False,
-    steps: Steps | None = None,
     about: Fields | None = None,
     overwrite: bool = False,
 ) -> Record:
@@ -49,7 +101,7 @@ def make_ids(
     default. With `towers` ids are of vectors joined with the vectors of the same items there, of which `alpha` is the
     share. Returns the record, kept as run.json, with `about`.
     """
-    steps = steps or Steps()
+    steps = Steps()
     names = np.arange(len(file)) if items is None else given_ids(items, len(file))
     if titles is not None and len(titles) != len(names):
         raise ValueError(
@@ -88,7 +140,7 @@ def _joined(X: np.ndarray, names: np.ndarray, towers: GivenVectors, alpha: float
     if known is None:
         if len(T) != len(X):
             raise ValueError(
-                f"--towers has {counted(len(T), 'vector')} without ids and there are {counted(len(X), 'item')}; give "
+                f"towers has {counted(len(T), 'vector')} without ids and there are {counted(len(X), 'item')}; give "
                 "one for each"
             )
         known = names

@@ -85,10 +85,10 @@ def open_given(path: StrPath, default: str = "right", ids: StrPath | None = None
         if ids is None:
             return GivenVectors(file, file.ids(), about=file.about)
         about = f"{file.about}; ids from {ids}" if file.about else ""
-        return GivenVectors(file, read_ids(ids, len(file)), about=about)
+        return GivenVectors(file, read_column(ids, len(file)), about=about)
     vectors, own, metric, left = one_version(folder, lambda path: _vectors_of(path, side, default))
     X = np.ascontiguousarray(vectors, np.float32)
-    names = own if ids is None else read_ids(ids, len(X))
+    names = own if ids is None else read_column(ids, len(X))
     return GivenVectors(VectorFile(str(path), array_rows(X), [str(folder / "config.json")]), names, metric, left)
 
 
@@ -142,11 +142,8 @@ def read_sides(folder: Path) -> Sides | None:
     return Sides(arrays["vectors"], unpack_ids("left", arrays), index, index.row_ids, seen, names)
 
 
-def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
-    """The sides in a folder of `nearkin embed` (pairs) or `nearkin train`; ValueError for any other.
-
-    `index` is a folder of `nearkin compress` made from the first one's right side, which then ranks with its codes.
-    """
+def open_sides(folder: StrPath) -> Sides:
+    """The sides in a folder of `nearkin embed` (pairs) or `nearkin train`; ValueError for any other."""
     sides = one_version(folder, read_sides)
     if sides is None:
         kind = read_config(folder)["kind"]
@@ -154,22 +151,15 @@ def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
             f"{folder} holds {_KINDS.get(kind, kind)} and no left side to recommend to; give a folder of `nearkin "
             "embed` made of pairs, or of `nearkin train`. For similar entities: nearkin similar"
         )
-    if index is None:
-        return sides
-    coded = nk.Index.load(index)
-    if coded.metric != "ip":
-        raise ValueError(f"{index} ranks by {coded.metric}; pairs rank by inner product: compress with --metric ip")
-    own = coded.row_ids
-    if own.dtype.kind != sides.right_ids.dtype.kind or not np.isin(own, sides.right_ids).all():
-        raise ValueError(f"{index} holds vectors under other ids than the right side; compress the same folder again")
-    columns = RowIds(sides.right_ids, len(sides.right_ids)).positions(own)
-    return replace(sides, right=coded, right_ids=own, seen=sp.csr_matrix(sides.seen[:, columns]))
+    return sides
 
 
 def decoded(index: nk.Index) -> np.ndarray:
     """(n, d) float32, the decoded vectors of an index; ValueError for bits, which have no decoder."""
     if index.metric == "hamming":
-        raise ValueError("the index holds bits, which have no vectors; give these, or compress with --keep-vectors")
+        raise ValueError(
+            "the index holds bits, which have no vectors; give these, or compress again with keep_vectors=True"
+        )
     return nk.export.Source(index).decoded(np.arange(len(index)))
 
 
@@ -192,11 +182,6 @@ def open_queries(path: StrPath, ids: StrPath | None = None) -> GivenQueries:
             "for each"
         )
     return GivenQueries(X, np.arange(len(X)) if names is None else names, given.about)
-
-
-def read_ids(path: StrPath, n: int | None = None) -> np.ndarray:
-    """The `n` ids in a file."""
-    return read_column(path, n)
 
 
 @dataclass
@@ -263,15 +248,26 @@ def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | N
 
 
 def check_typed(wanted: object, ids: np.ndarray) -> None:
-    """ValueError for a typed word, one of a list, that is no id but a file: with unknown ids skipped, nothing would be
+    """ValueError for a typed word, one of a list, that is no id but a file: with unknown ids dropped, nothing would be
     done."""
     files = [word for word in wanted if os.path.isfile(word)] if isinstance(wanted, list) else []
     for word, place in zip(files, places_of(files, ids), strict=True):
         if place < 0:
             raise ValueError(
-                f"{word!r} is a file and none of the {counted(len(ids), 'known id')}; type ids here, or the file after "
-                "its option (remove --ids FILE, recommend --left-ids FILE)"
+                f"{word!r} is a file and none of the {counted(len(ids), 'known id')}; type ids here, or the file as an "
+                "argument: ids=FILE to remove, left_ids=FILE to recommend"
             )
+
+
+def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
+    """Ids in the type of the index's ids `own`; numbers may be given as text."""
+    given = as_array(ids, "ids")
+    if given.dtype.kind == "U" and (own is None or own.dtype.kind != "U"):
+        wrong = [text for text in given.tolist() if not text.lstrip("-").isdecimal()]
+        if wrong:
+            raise ValueError(f"id {wrong[0]!r} is no number, and the ids of this index are numbers")
+        return given.astype(np.int64)
+    return given.astype(str) if own is not None and own.dtype.kind == "U" else given
 
 
 def _undecoded(cell: str) -> bool:
@@ -335,6 +331,6 @@ def read_as(path: StrPath, start: StrPath | None, columns: Record) -> tuple[Inte
     return pairs, names, {"timestamp": when, "min_weight": least}
 
 
-def read_history(path: StrPath, folder: StrPath, missing: str | None = None) -> Interactions:
-    """A table of new pairs, read as that which the folder was made from; `missing` is "raise" (default) or "drop"."""
-    return read_as(path, split_side(folder)[0], {"missing": missing or "raise"})[0]
+def read_history(path: StrPath, folder: StrPath, missing: str = "raise") -> Interactions:
+    """A table of new pairs, read as that which the folder was made from; `missing` is "raise" or "drop"."""
+    return read_as(path, split_side(folder)[0], {"missing": missing})[0]

@@ -2,9 +2,9 @@
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +12,14 @@ import pyarrow as pa
 from nearkin._check import check_choice, check_output
 from nearkin._faiss import answered
 from nearkin._fields import StrPath
-from nearkin._storage import check_target as check_target
-from nearkin._storage import regular_file, replacing, write_rows
-from nearkin._types import Record
+from nearkin._storage import check_target, regular_file, replacing, write_rows
+from nearkin._types import Fields, Record
 from nearkin.data.formats.parquet import write_table
 from nearkin.index.hits import long_form
+from nearkin.jobs.run import Steps
 
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
+BLOCK = 16_384  # entities answered and written at a time
 _QUERIES = 16_384  # whose answers become rows of a table at a time
 BECAUSE = "because_of"  # column of explanations
 COLUMNS = ("query", "rank", "id", "score")
@@ -56,6 +57,15 @@ def check_ending(path: StrPath, endings: Sequence[str] = ANSWER_ENDINGS) -> Path
     return path
 
 
+def check_file(
+    out: StrPath | None, overwrite: bool, inputs: Iterable[StrPath | None], endings: Sequence[str] = ()
+) -> None:
+    """ValueError for a file, if there is one to write, that may not be written: see `check_target`, `check_ending`."""
+    if out is not None:
+        out = check_ending(out, endings) if endings else out
+        check_target(out, overwrite, filter(None, inputs), folder=False)
+
+
 def write_answers(path: StrPath, blocks: Iterable[Answers], columns: Sequence[str] = COLUMNS) -> None:
     """Write blocks of answers to a file by its ending, whole or not at all.
 
@@ -89,3 +99,29 @@ def as_records(answers: Answers, columns: Sequence[str]) -> list[Record]:
         parts = zip(("ids", "scores", BECAUSE), (ids, scores, *more), strict=False)
         entries.append({columns[0]: name} | {part: cells[answered(scores)].tolist() for part, cells in parts})
     return entries
+
+
+def answer_in_blocks(
+    rows: np.ndarray,
+    answer: Callable[[np.ndarray], Answers],
+    out: StrPath | None,
+    columns: Sequence[str],
+    steps: Steps,
+    about: Fields,
+) -> Record:
+    """Call `answer` with block after block of the rows; write the answers to a table, or return all in the record."""
+    record: Record = {**about, "out": None if out is None else str(out), "columns": list(columns), "queries": len(rows)}
+    with steps.step("answer") as callback:
+
+        def blocks() -> Iterator[Answers]:
+            for first in range(0, len(rows), BLOCK):
+                yield answer(rows[first : first + BLOCK])
+                callback(min(first + BLOCK, len(rows)), {"total": len(rows)})
+
+        if out is not None:
+            write_answers(out, blocks(), columns)
+        else:
+            whole = cast(Answers, tuple(np.concatenate(part) for part in zip(*blocks(), strict=True)))
+            record["answers"] = as_records(whole, columns)
+    speed = len(rows) / max(steps.seconds["answer"], 1e-9)
+    return record | {"seconds": steps.seconds, "per_second": speed}

@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,20 +15,17 @@ from nearkin._distributed import current
 from nearkin._exact import nearest
 from nearkin._fields import StrPath, counted
 from nearkin._types import Fields, Record, Seed
-from nearkin.contracts import Callback, ignore
-from nearkin.data import Parts, VectorFile
-from nearkin.data.formats.file_rows import array_rows
-from nearkin.jobs.ids import make_ids
+from nearkin.data import Parts
 from nearkin.jobs.inputs import LEFT, SideNames, Unknown, known_pairs, read_as, side_names_of
 from nearkin.jobs.run import RUN, Steps, write_record
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import list_metrics, ranking_metrics
 from nearkin.metrics.retrieval import without_self
-from nearkin.metrics.trial import Difference, paired_difference
+from nearkin.metrics.trial import paired_difference
 from nearkin.records import Interactions
 
 if TYPE_CHECKING:
-    from nearkin.quantization.layer.ids import IdsIndex
+    pass
 
 SPLITS = ("random", "time", "leave-last-out", "none")
 _HELD_OUT = 0.1  # share of the pairs, for a table without a split
@@ -55,10 +51,9 @@ def embed_pairs(
     start: StrPath | None = None,
     seed: int | None = 0,
     overwrite: bool = False,
-    callback: Callback | None = None,
     **columns: Any,
 ) -> Record:
-    """Embed both sides of a table of pairs and save the model in the folder `out`: `nearkin embed`.
+    """Embed both sides of a table of pairs and save the model in the folder `out`.
 
     A first fit without a tenth of the pairs is measured on them, next to popularity and item-kNN; the saved model is
     then fitted on all pairs with the same settings. `split` is one of `SPLITS` or a column; "none" skips the
@@ -67,7 +62,7 @@ def embed_pairs(
 
     Returns what is printed, and saved as run.json.
     """
-    began = time.perf_counter()
+    began, steps = time.perf_counter(), Steps()
     own = start is not None and Path(start).resolve() == Path(out).resolve()  # the folder is changed in place
     overwrite = overwrite or own
     _storage.check_target(out, overwrite, [path] if start is None or own else [path, start])
@@ -75,21 +70,20 @@ def embed_pairs(
     pairs, known_names, options = read_as(path, start, columns)
     names = side_names_of(pairs) if start is None else known_names
     if start is not None:
-        model, judged, notes = _trained_further(pairs, start, dim, split, callback)
+        model, judged, notes = _trained_further(pairs, start, dim, split, steps)
         notes += [
             f"{counted(len(pairs), 'pair')} of the table join those of {start}: "
             f"{counted(len(model.seen_), 'different pair')} in all"
         ]
     else:
         model, notes = nk.TwoTower(dim or 64, loss=loss or "auto", random_state=seed), list[str]()
-        steps = Steps(lambda name: nullcontext(callback or ignore))
-        judged, kept = _fit_and_judge(model, pairs, split, lambda parts: _judge_towers(model, parts), steps)
+        judged, kept = fit_and_judge(model, pairs, split, lambda parts: _judge_towers(model, parts), steps)
         judged["quality"] = _shown(judged["quality"])
         if len(kept) != len(pairs):
             rest = "the others are validation and test by the split"
             notes = [f"{len(kept):,} of {len(pairs):,} pairs are trained on; {rest}"]
-    chosen = [trial["why"] for trial in judged["trials"] if "why" in trial]
     source = pairs.source
+    questions = source.questions if source else ()
     record = {
         "out": str(out), "data": str(path), "left": model.seen_.shape[0], "right": model.seen_.shape[1],
         "pairs": len(pairs), "learned_from": len(model.seen_),
@@ -98,14 +92,14 @@ def embed_pairs(
         "omega": model.omega_, "regularization": model.regularization_,
         "steps": len(model.history_), "start": None if start is None else str(start),
         "seconds": time.perf_counter() - began, "words": names._asdict(), **options,
-        "notes": [*chosen, *(source.questions if source else ()), *judged["notes"], *notes],
+        "notes": [*questions, *held_out_in_words(judged["held_out"], names.left), *judged["notes"], *notes],
         **judged["quality"].get(RESULT, {}),
         **({} if source is None else {"understood": str(source)}),
     }  # fmt: skip
     if current().rank == 0:
         with _storage.replacing_folder(out, overwrite) as fresh:
             model.save(fresh)
-            write_record(fresh / RUN, record | _for_report(model, model.right_embeddings_, model.seen_))
+            write_record(fresh / RUN, record | for_report(model, model.right_embeddings_, model.seen_))
     return record
 
 
@@ -121,58 +115,9 @@ def evaluate_pairs(folder: StrPath, path: StrPath, missing: str = "raise") -> Re
         "quality": _shown(means(values)),
         "differences": differences(values),
         "held_out": about,
-        "words": held_out_in_words(about, names.left),
-        "notes": notes,
+        "notes": [*notes, *held_out_in_words(about, names.left)],
         "understood": None if pairs.source is None else str(pairs.source),
     }
-
-
-def train_index(
-    pairs: Interactions,
-    out: StrPath,
-    *,
-    n_bytes: int = 16,
-    ids: "nk.SemanticIds | None" = None,
-    dim: int = 64,
-    loss: str = "auto",
-    split: str | None = None,
-    random_state: Seed = 0,
-    steps: Steps | None = None,
-    about: Fields | None = None,
-    overwrite: bool = False,
-) -> Record:
-    """Train towers and index together, and save them in the folder `out`: `nearkin train`.
-
-    `n_bytes` of a code divides `dim`; `ids`, unfitted, are fitted with the towers in place of an index. `split` is as
-    in `embed_pairs`, None for the table's own. Returns what is saved as run.json.
-    """
-    steps = steps or Steps()
-    _storage.check_target(out, overwrite)
-    index = ids or _make_layer(pairs, n_bytes, dim, random_state)
-    model = nk.TwoTower(dim, index=index, loss=loss, random_state=random_state)
-
-    def measure(parts: Parts) -> Values:
-        found = _judge_index(model, parts, n_bytes if ids is None else ids, random_state)
-        return found | judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES, random_state)
-
-    judged, kept = _fit_and_judge(model, pairs, split, measure, steps)
-    if ids is not None:
-        made, file = cast("IdsIndex", model.index_).ids, VectorFile(str(out), array_rows(model.exact_embeddings_[1]))
-        named = {"pairs": len(kept), "dim": dim, "loss": model.loss_.name, **judged, **(about or {})}
-        return make_ids(file, out, made, model.right_ids_, steps=steps, about=named, overwrite=overwrite)
-    record = {
-        "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
-        "metric": "ip", "method": "trained with the towers", "solver": model.solver_, "loss": model.loss_.name,
-        "bytes_per_vector": n_bytes, "compression": 4 * dim / n_bytes,
-        "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
-        **judged, "words": side_names_of(pairs)._asdict(), **(about or {}),
-    }  # fmt: skip
-    with steps.step("save"), _storage.replacing_folder(out, overwrite) as fresh:
-        right, layer = model.right_embeddings_, cast("nk.quantization.IndexingLayer", model.index_)
-        layer.export(right, ids=model.right_ids_).save(fresh)
-        save_left(fresh, model.left_embeddings_, kept)
-        write_record(fresh / RUN, record | {"seconds": steps.seconds} | _for_report(model, right, kept))
-    return record | {"seconds": steps.seconds}
 
 
 def _split(pairs: Interactions, how: str, seed: Seed) -> Parts:
@@ -180,13 +125,13 @@ def _split(pairs: Interactions, how: str, seed: Seed) -> Parts:
     if how == "random":
         return nk.data.split_random(pairs, valid=0, test=_HELD_OUT, random_state=seed)
     if pairs.timestamps is None:
-        raise ValueError(f"--split {how} needs a column of times; name it with --timestamp COLUMN")
+        raise ValueError(f"split {how} needs a column of times; name it with timestamp=COLUMN")
     if how == "time":
         return nk.data.split_by_time(pairs, valid=0, test=_HELD_OUT)
     return nk.data.split_leave_last_out(pairs, random_state=seed)
 
 
-def _fit_and_judge(
+def fit_and_judge(
     model: "nk.TwoTower", pairs: Interactions, split: str | None, judge: Callable[[Parts], Values], steps: Steps
 ) -> tuple[Record, Interactions]:
     """Fit the model; returns the measures of a fit without the held-out pairs, which these are, and the pairs learned.
@@ -215,14 +160,14 @@ def _fit_and_judge(
 
 
 def _trained_further(
-    pairs: Interactions, start: StrPath, dim: int | None, split: str | None, callback: Callback | None
+    pairs: Interactions, start: StrPath, dim: int | None, split: str | None, steps: Steps
 ) -> tuple["nk.TwoTower", Record, list[str]]:
     """The model of `start` trained with new pairs, measures by a tenth of these, before and after training with the
     others, and notes."""
     model, notes = nk.TwoTower.load(start), list[str]()
     known = model.left_embeddings_.shape[1]
     if dim is not None and dim != known:
-        raise ValueError(f"--dim is {dim}, but {start} has vectors of {known}; leave --dim out with --start")
+        raise ValueError(f"dim is {dim}, but {start} has vectors of {known}; leave dim out with start")
     rule = split if split in SPLITS else "random"
     judged: Record = {
         "quality": {}, "differences": {}, "held_out": None, "trials": [], "split": split or "random", "notes": [],
@@ -237,7 +182,8 @@ def _trained_further(
             judged |= {"held_out": about or None, "split": rule}
         except ValueError as error:  # no id is known
             notes = [f"not evaluated: {error}"]
-    return model.partial_fit(pairs, callback=callback), judged, notes
+    with steps.step("train") as callback:
+        return model.partial_fit(pairs, callback=callback), judged, notes
 
 
 def _of_known(
@@ -294,30 +240,6 @@ def differences(values: Values) -> Record:
         return {}
     others = {name: own[COMPARED] for name, own in values.items() if name != one and COMPARED in own}
     return {f"{one} less {name}": paired_difference(values[one][COMPARED], of)._asdict() for name, of in others.items()}
-
-
-def differences_in_words(found: Mapping[str, Fields]) -> list[str]:
-    """The differences as lines of text; one whose interval includes 0 is a tie."""
-    return [f"{COMPARED.upper()}, {pair}: {Difference(**values)}" for pair, values in found.items()]
-
-
-def _judge_index(model: "nk.TwoTower", parts: Parts, code: "int | nk.SemanticIds", random_state: Seed = 0) -> Values:
-    """Measures of the test pairs for three searches: exact, by codes made after training (OPQ of `code` bytes, or such
-    ids), by the learned ones."""
-    (P, Q), T = model.exact_embeddings_, model.right_embeddings_
-    if isinstance(code, nk.SemanticIds):
-        name, after, learned = "ids made after training", code.decode(code.fit(Q).ids_), T
-    else:
-        made = nk.ProductQuantizer(*_parts(code, len(Q)), random_state=random_state).fit(Q)
-        layer = cast("nk.quantization.IndexingLayer", model.index_)
-        name, after = "compressed after training (OPQ)", made.decode(made.encode(Q))
-        learned = layer.to_quantizer().decode(layer.codes(T))
-    searches = {"exact, float32": (P, Q), name: (P, after), LEARNED: (model.left_embeddings_, learned)}
-    test, how = parts.test, {"seen": parts.train, "candidates": np.unique(parts.train.indices)}
-    return {
-        name: ranking_metrics(*tables, test, k=_DEPTHS, metrics=_MEASURES, each=True, **how)
-        for name, tables in searches.items()
-    }
 
 
 def _judge_later(
@@ -382,12 +304,12 @@ def _held_out(test: Interactions) -> Record:
     return about
 
 
-def held_out_in_words(about: Fields, left: str) -> str:
-    """The record of the held-out pairs as text; `left` names the left side."""
-    text = f"{counted(about['pairs'], 'pair')} of {about['left']:,} {left}"
-    if "from" not in about:
-        return text
-    return f"{text}, first seen from {_time(about['from'])} to {_time(about['to'])}"
+def held_out_in_words(about: Fields | None, left: str) -> list[str]:
+    """The record of the held-out pairs, if there are any, as a note; `left` names the left side."""
+    if not about:
+        return []
+    when = f", first seen from {_time(about['from'])} to {_time(about['to'])}" if "from" in about else ""
+    return [f"held out of training: {counted(about['pairs'], 'pair')} of {about['left']:,} {left}{when}"]
 
 
 def _time(value: float) -> str:
@@ -397,7 +319,7 @@ def _time(value: float) -> str:
     return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC ({value:.0f})"
 
 
-def _for_report(model: "nk.TwoTower", right: np.ndarray, pairs: Interactions) -> Record:
+def for_report(model: "nk.TwoTower", right: np.ndarray, pairs: Interactions) -> Record:
     """The history of the training, and the rights with most pairs, each with the 5 ids of largest cosine among the
     right vectors (n, d)."""
     counts, X, ids = np.bincount(pairs.indices, minlength=len(right)), unit_rows(right), model.right_ids_
@@ -407,33 +329,6 @@ def _for_report(model: "nk.TwoTower", right: np.ndarray, pairs: Interactions) ->
         "examples": [[ids[row].item(), *ids[near].tolist()] for row, near in zip(popular, similar, strict=True)],
         "history": [{name: value for name, value in entry.items() if name != "total"} for entry in model.history_],
     }
-
-
-def _make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> "nk.quantization.IndexingLayer":
-    """An indexing layer of `n_bytes` per row: 256 centroids a byte, or 16 for half a byte if there are few rights.
-
-    It starts after 8,192 rows; for a small table after three rounds of its pairs.
-    """
-    n_rights = pairs.shape[1]
-    if n_rights < 16:
-        raise ValueError(
-            f"the table has {counted(n_rights, 'item')}; an index needs at least 16, use nearkin embed for vectors"
-        )
-    parts, n_centroids = _parts(n_bytes, n_rights)
-    fitting = [str(size) for size in range(1, dim + 1) if dim % (parts // n_bytes * size) == 0]
-    if str(n_bytes) not in fitting:
-        why = ", of two parts each, as 256 centroids need more items" if n_centroids == 16 else ""
-        raise ValueError(
-            f"bytes is {n_bytes}{why}: {parts} parts do not divide dim={dim}; "
-            + (f"give one of {', '.join(fitting)}" if fitting else "give an even dim")
-        )
-    return nk.quantization.IndexingLayer(
-        dim, parts, n_centroids, buffer_size=min(_BUFFER, 3 * len(pairs)), random_state=random_state
-    )
-
-
-def _parts(n_bytes: int, n_rights: int) -> tuple[int, int]:
-    return (2 * n_bytes, 16) if n_rights < 256 else (n_bytes, 256)
 
 
 def save_left(folder: Path, vectors: np.ndarray, seen: Interactions) -> None:

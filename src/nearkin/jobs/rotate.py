@@ -1,4 +1,4 @@
-"""`nearkin rotate` and `bridge`: vectors for other engines and encoders, from files."""
+"""`nearkin rotate`: vectors for other engines, from files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,11 +8,13 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._check import check_choice
-from nearkin._fields import StrPath, counted
+from nearkin._fields import StrPath, command, counted
 from nearkin._storage import check_target, digest, replacing_folder
-from nearkin._types import Record, Seed
+from nearkin._types import Record
 from nearkin.data import VectorFile
-from nearkin.jobs.outputs import check_ending, write_vectors
+from nearkin.jobs.arguments import File, Folder
+from nearkin.jobs.inputs import open_file, open_queries
+from nearkin.jobs.outputs import check_file, write_vectors
 from nearkin.jobs.run import Steps, read_record, write_record
 
 SAMPLE = 20_000  # rows to learn and judge the rotation: more than it uses
@@ -27,7 +29,7 @@ def _lance(d: int) -> str:
     for width in (16, 8):
         if d % width == 0:
             return f"pq{d // width}"
-    raise ValueError(f"--for lance-ivf-pq needs a number of columns that 8 divides; the vectors have {d}")
+    raise ValueError(f"lance-ivf-pq needs a number of columns that 8 divides; the vectors have {d}")
 
 
 _ITSELF = "it applies a random rotation itself, which undoes one made before"
@@ -56,56 +58,86 @@ def codec_for(engine: str, d: int) -> "str | faiss.Index":
             return faiss.index_factory(d, engine.removeprefix(FACTORY))
         except RuntimeError as error:
             reason = str(error).rpartition(":")[2].strip()
-            raise ValueError(
-                f"--for {engine} is no index that FAISS makes for {counted(d, 'column')} ({reason})"
-            ) from error
-    found = ENGINES[check_choice(engine, "--for", [*ENGINES, f"{FACTORY}FACTORY"])]
+            raise ValueError(f"{engine} is no index that FAISS makes for {counted(d, 'column')} ({reason})") from error
+    found = ENGINES[check_choice(engine, "engine", [*ENGINES, f"{FACTORY}FACTORY"])]
     if isinstance(found, str):
         raise ValueError(f"a rotation gains nothing for {engine}: {found}; give it the vectors unchanged")
     return found(d)
 
 
-def rotate_file(
-    file: VectorFile,
-    engine: str,
-    out: StrPath,
+def rotate(
+    vectors: File,
     *,
-    queries: np.ndarray | None = None,
+    out: File,
+    for_: str | None = None,
+    with_: Folder | None = None,
+    queries: File | None = None,
     center: bool = False,
-    random_state: Seed = None,
-    steps: Steps | None = None,
+    seed: int = 0,
     overwrite: bool = False,
 ) -> Record:
-    """Train the rotation for an engine's codes and write the rotated vectors: `nearkin rotate`.
+    """Rotate vectors so that another engine's codes find more of their neighbours.
 
-    The rotation is saved in the folder of the name `out` with the ending .rotation. `queries` (q, d) choose it;
-    `center` subtracts the mean first. Returns the record, with the recall of each rotation tried.
+    The rotation is trained for the engine's codes and measured on held-out vectors. Distances do not change; if no
+    rotation is better than none, none is applied. It is saved next to the vectors, in OUT with the ending .rotation:
+    queries must be rotated by it too (`with_`). For an engine that rotates vectors itself the command stops with an
+    error.
+
+    Examples:
+
+    - nearkin rotate X.npy --for pgvector-bit --out X_rot.parquet
+    - nearkin rotate X.npy --for pgvector-bit --center --queries Q.npy --out X_rot.parquet
+    - nearkin rotate Q.npy --with X_rot.rotation --out Q_rot.npy
+    - nearkin rotate X.npy --for faiss:SQ4 --out X_rot.npy
+
+    Parameters
+    ----------
+    vectors: The vectors, as `nearkin compress` reads them.
+    out: File to write: the rotated vectors, .npy or .parquet.
+    for_: pgvector-bit, qdrant-scalar, qdrant-binary, lance-ivf-pq, elasticsearch-bbq, lucene-int8, zvec-int4, or
+        faiss:FACTORY, such as faiss:SQ4.
+    with_: A folder saved before: its rotation rotates the queries VECTORS.
+    queries: Queries, if they are unlike the vectors: the rotation is chosen by their recall; at least 20. Without them,
+        vectors are held out as queries.
+    center: Subtract the mean of the vectors first, from queries too. Distances do not change; inner products and angles
+        do. Sign bits gain most by it.
+    seed: Seed of everything random: the same seed gives the same result.
+    overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
     """
-    steps, folder = steps or Steps(), Path(out).with_suffix(".rotation")
-    codec = codec_for(engine, file.shape[1])
-    check_ending(out, ENDINGS)
+    if (for_ is None) == (with_ is None):
+        raise ValueError("say what to rotate the vectors for: an engine, or with a folder for queries")
+    check_file(out, overwrite, [vectors, queries, with_], ENDINGS)
+    file = open_file(vectors)
+    if with_ is not None:
+        if queries is not None or center:
+            raise ValueError(
+                "queries and center are for training a rotation, and with takes a trained one; leave them out"
+            )
+        return transform_file(file, nk.Rotation, with_, out)
+    steps, folder = Steps(), Path(out).with_suffix(".rotation")
+    codec = codec_for(str(for_), file.shape[1])
     check_target(folder, overwrite)
     file.check_finite()
+    Q = None if queries is None else open_queries(queries).vectors
     with steps.step("learn"):
-        rotation = nk.Rotation(codec, center=center, random_state=random_state)
-        rotation.fit(file.sample(SAMPLE, random_state), queries=queries)
+        rotation = nk.Rotation(codec, center=center, random_state=seed)
+        rotation.fit(file.sample(SAMPLE, seed), queries=Q)
     made = _write(file, rotation.transform, out, file.shape[1], "rotate", steps)
     with replacing_folder(folder, overwrite) as fresh:
         rotation.save(fresh)
         write_record(fresh / ROTATED, _identity(Path(out)))
     recall = {trial["candidate"]: trial["value"] for trial in rotation.trials_}
-    learned = {"chosen": rotation.chosen_, "recall": recall, "gain": rotation.gain_}
-    learned["gain_interval"] = [*rotation.gain_interval_]
-    return made | {"rotation": str(folder), "engine": engine, **learned}
+    return made | {
+        "rotation": str(folder), "engine": for_, "queries": queries, "center": center, "chosen": rotation.chosen_,
+        "recall": recall, "gain": rotation.gain_, "gain_interval": [*rotation.gain_interval_],
+        "next": [command("rotate", "Q.npy", **{"with": folder}, out="Q_rot.npy")],
+    }  # fmt: skip
 
 
-def transform_file(
-    file: VectorFile, kind: type[nk.Rotation | nk.Bridge], folder: StrPath, out: StrPath, *, steps: Steps | None = None
-) -> Record:
+def transform_file(file: VectorFile, kind: type[nk.Rotation | nk.Bridge], folder: StrPath, out: StrPath) -> Record:
     """Write the rows of a file as the rotation or bridge in a folder gives them to `out` (.npy, .parquet)."""
-    steps, saved = steps or Steps(), kind.load(folder)
+    steps, saved = Steps(), kind.load(folder)
     check_pair(Path(folder))
-    check_ending(out, ENDINGS)
     file.check_finite()
     width = saved.transform(np.zeros((1, file.shape[1]), np.float32)).shape[1]
     step, name = ("rotate", "rotation") if kind is nk.Rotation else ("map", "bridge")
@@ -136,31 +168,6 @@ def check_pair(folder: Path) -> None:
     file = folder.parent / str(written.get("file"))
     if file.is_file() and _identity(file) != written:
         raise ValueError(
-            f"{file} is not the file that was written together with {folder}; rotate the vectors again by nearkin "
-            "rotate --for, or give the file another name if you changed it since"
+            f"{file} is not the file that was written together with {folder}; rotate the vectors again, or give the "
+            "file another name if you changed it since"
         )
-
-
-def make_bridge(
-    new: VectorFile,
-    old: VectorFile,
-    out: StrPath,
-    bridge: nk.Bridge,
-    *,
-    steps: Steps | None = None,
-    overwrite: bool = False,
-) -> Record:
-    """Train the map from `new` to `old`, whose vectors embed the same things, and save it in the folder `out`."""
-    steps = steps or Steps()
-    check_target(out, overwrite, [new.name, old.name])
-    with steps.step("read"):
-        pairs = new.read(), old.read()
-    with steps.step("learn"):
-        made = bridge.fit(*pairs)
-    made.save(out, overwrite=overwrite)
-    return {
-        "old": old.name, "new": new.name, "out": str(out), "pairs": len(old), "metric": made.metric,
-        "chosen": made.kind_, "kept": {trial["candidate"]: trial["value"] for trial in made.trials_},
-        "chance": max(trial["chance"] for trial in made.trials_),
-        "seconds": steps.seconds,
-    }  # fmt: skip

@@ -1,15 +1,15 @@
 """One run of a job: its timed steps, and its records in a saved folder: run.json and evaluation.json."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from pathlib import Path
 from typing import cast
 
-from rich.filesize import decimal
-
-from nearkin._fields import Fields, Record, StrPath, counted
+from nearkin._fields import Fields, Record, StrPath
 from nearkin._json import parsed_json
 from nearkin._storage import MANIFEST, Manifest, adding, read_config, read_manifest
 from nearkin.contracts import Callback, ignore
@@ -18,14 +18,41 @@ RUN, EVALUATION, REPORT = "run.json", "evaluation.json", "report.html"
 Watch = Callable[[str], AbstractContextManager[Callback]]
 
 
-class Steps:
-    """Times the named steps of a job in `seconds`.
+_WATCH: ContextVar[Watch] = ContextVar("watch", default=lambda name: nullcontext(ignore))
 
-    `watch(name)` is entered around each step and yields the callback for its progress. The default ignores progress.
+
+@contextmanager
+def watched(watch: Watch) -> Iterator[None]:
+    """Show the progress of the jobs in the block: `watch(name)` is entered around each step of a job, and yields the
+    callback for it.
+
+    >>> @contextmanager
+    ... def watch(name):
+    ...     print(name)
+    ...     yield lambda step, record: None
+    >>> with watched(watch), Steps().step("read"):
+    ...     pass
+    read
     """
+    token = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
 
-    def __init__(self, watch: Watch | None = None) -> None:
-        self._watch = watch or (lambda name: nullcontext(ignore))
+
+def threads_used() -> int:
+    """Threads of numerical libraries: from the environment, else the cores of this process."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(given) if given.isdecimal() and int(given) else cores
+
+
+class Steps:
+    """Times the named steps of a job in `seconds`, and shows their progress where it is `watched`."""
+
+    def __init__(self) -> None:
+        self._watch: Watch = _WATCH.get()
         self.seconds: dict[str, float] = {}
 
     @contextmanager
@@ -74,16 +101,6 @@ def bytes_on_disk(folder: StrPath) -> int:
     """Bytes of the files that a save wrote: codes, codebooks, ids, kept vectors; not of reports added later."""
     manifest = cast(Manifest, read_manifest(Path(folder)))
     return sum(entry.bytes for entry in manifest.files.values()) + (Path(folder) / MANIFEST).stat().st_size
-
-
-def size_in_words(run: Fields, on_disk: int) -> dict[str, str]:
-    """Sizes of a code and of the whole folder, each compared with the same vectors as float32."""
-    code, raw = run["bytes_per_vector"], 4 * run["dimensions"]
-    whole = raw * run["vectors"]
-    return {
-        "code": f"{counted(code, 'byte')} per vector, {times(raw / code, 'fewer', 'more')} than its {raw:,} as float32",
-        "on disk": f"{decimal(on_disk)} in all, {times(whole / on_disk)} than the {decimal(whole)} of all vectors",
-    }
 
 
 def times(ratio: float, less: str = "smaller", more: str = "larger") -> str:

@@ -12,19 +12,25 @@ import scipy.sparse as sp
 from nearkin._check import check_choice, check_integer, check_queries, check_real
 from nearkin._fields import command, counted
 from nearkin._guard import cached_property
-from nearkin._types import ArrayLike, Record
-from nearkin.data import VectorFile
+from nearkin._types import ArrayLike, Fields, Record
+from nearkin.data import VectorFile, read_judgements
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.full_search import FullSearch
 from nearkin.index.index import Index
 from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.searching import normalised
+from nearkin.jobs.arguments import File
 from nearkin.jobs.evaluate import Relevance, exact_neighbors
-from nearkin.jobs.run import Steps
+from nearkin.jobs.inputs import open_given, open_queries
+from nearkin.jobs.outputs import check_file
+from nearkin.jobs.report import curves, record_section
+from nearkin.jobs.run import Steps, threads_used
 from nearkin.metrics.neighbours import ExactNeighbours, drawn_order
 from nearkin.metrics.retrieval import NDCG, graded_values
 from nearkin.metrics.trial import paired_difference
 from nearkin.quantization.best import best
+from nearkin.report import Page, Section
+from nearkin.report.page import figures
 
 LEAST, MOST = 4, 64  # bytes of the first code and, unless a longer one is needed, of the last
 MAX_ROWS = 200_000  # most rows; more are sampled
@@ -51,10 +57,6 @@ class Search:
     seconds: float = 0.0
     kept: str = "float32"
 
-    def __str__(self) -> str:
-        deep = f", oversample {self.oversample}" if self.oversample > 1 else ""
-        return f"{self.method}, {counted(self.n_bytes, 'byte')}{deep}"
-
     @property
     def mean(self) -> float:
         return float(self.recall.mean())
@@ -63,11 +65,6 @@ class Search:
     def low(self) -> float:
         """The recall that similar queries exceed with 97.5 % confidence."""
         return lower_bound(self.recall)
-
-    @property
-    def options(self) -> str:
-        """Options of the command for this search."""
-        return f" --oversample {self.oversample}" if self.oversample > 1 else ""
 
     def vectors_bytes(self, d: int) -> int:
         """Bytes per vector of the vectors that must be kept on disk."""
@@ -230,66 +227,19 @@ class Sweep:
             among += f" drawn from {self.rows_in_file:,} (among all of them, recall is lower)"
         return f"{queries:,} {what}, among {among}, metric {self.bench.metric}"
 
-    def rows(self) -> tuple[list[str], Sequence[Sequence[object]]]:
-        """Columns and rows of the table of trained codes, shortest first.
-
-        "codes" is the recall without rescoring, "x4" that of four times k candidates rescored.
-        """
-        deepest = [o for o in (4, 16) if any(o in trial for trial in self.trials)]
-        return ["bytes", "method", "codes", "at least", *(f"x{o}" for o in deepest), "q/s", "train s"], [
-            [
-                t[1].n_bytes, t[1].method, round(t[1].mean, 4), round(t[1].low, 4),
-                *(round(t[o].mean, 4) if o in t else None for o in deepest), round(t[1].rate), round(t[1].seconds, 1),
-            ]
-            for t in self.trials
-        ]  # fmt: skip
-
-    def answers(
-        self, vectors: str, queries: str | None = None, *, ids: str | None = None, **judged_with: str | None
-    ) -> list[tuple[str, list[str]]]:
-        """The choices in words, each with the commands that make and evaluate its index; all arguments are files.
-
-        `judged_with` are the files `query_ids` and `qrels` of `nearkin evaluate`.
-        """
-        made: list[tuple[str, list[str]]] = []
-        for rescored, how in ((False, "without rescoring"), (True, "with rescoring by vectors kept on disk")):
-            found = self.chosen(rescored=rescored)
-            if found is None:
-                needed = f" at {self.rate:,.0f} queries per second" if self.rate else ""
-                made.append((f"No code that was tried reaches {self.target:g} {how}{needed}.", []))
-                continue
-            commands = [self._compress_command(found, vectors, queries, ids)]
-            if queries is not None:
-                evaluated = command("evaluate", "idx", queries, base=vectors, k=self.bench.k, **judged_with)
-                commands.append(evaluated + found.options)
-            made.append((self._sentence(f"Cheapest {how}", found), commands))
-        return made
-
-    def _sentence(self, which: str, choice: Search) -> str:
-        (n, d), how = self.bench.X.shape, choice.options
-        kept = f" + {n * choice.vectors_bytes(d) / 1e6:,.1f} MB of vectors as {choice.kept}"
-        size = f"{counted(choice.n_bytes, 'byte')} a vector" + (kept if how else "")
-        return (
-            f"{which}: {size}, {choice.method}{', searched with' if how else ''}{how}; "
-            f"{self.measure.split()[0]} {choice.mean:.4f} (at least {choice.low:.4f} with 97.5 % confidence), "
-            f"{choice.rate:,.0f} queries per second"
-        )
-
-    def _compress_command(
-        self, choice: Search, vectors: str, queries: str | None = None, ids: str | None = None
-    ) -> str:
-        """The command that makes the index of a choice."""
-        return command(
-            "compress",
-            vectors,
-            queries=queries if queries != vectors else None,
-            bytes=choice.n_bytes,
-            metric=None if self.bench.metric == "l2" else self.bench.metric,
-            **{f"keep-vectors={choice.kept}": choice.oversample > 1 or None},
-            seed=self.bench.random_state or None,
-            ids=ids,
-            out="idx",
-        )
+    def commands(self, choice: Search, vectors: str, given: Fields) -> list[str]:
+        """The commands that make and evaluate the index of a choice; `given` are the files queries, ids, ..."""
+        queries, metric = given["queries"], None if self.bench.metric == "l2" else self.bench.metric
+        made = command(
+            "compress", vectors, queries=queries if queries != vectors else None, bytes=choice.n_bytes, metric=metric,
+            **{f"keep-vectors={choice.kept}": choice.oversample > 1 or None}, seed=self.bench.random_state or None,
+            ids=given["ids"], out="idx",
+        )  # fmt: skip
+        if queries is None:
+            return [made]
+        judged = {name: given[name] for name in ("query_ids", "qrels")}
+        deep = choice.oversample if choice.oversample > 1 else None
+        return [made, command("evaluate", "idx", queries, base=vectors, k=self.bench.k, **judged, oversample=deep)]
 
     def notes(self) -> list[str]:
         """Reservations about the answers."""
@@ -301,30 +251,115 @@ class Sweep:
             )
         if self.queries_are_rows:
             text.append(
-                "The queries are vectors held out of the file, which the index holds too; --queries FILE gives "
+                "The queries are vectors held out of the file, which the index holds too; queries=FILE gives "
                 "figures that `nearkin evaluate` repeats."
             )
+        for rescored, how in ((False, "without rescoring"), (True, "with rescoring by vectors kept on disk")):
+            if self.chosen(rescored=rescored) is None:
+                needed = f" at {self.rate:,.0f} queries per second" if self.rate else ""
+                text.append(f"No code that was tried reaches {self.target:g} {how}{needed}.")
         target, queries = self.target, len(self.bench.Q)
         if lower_bound(np.ones(queries)) < target:
             few = f"{counted(queries, 'query', 'queries')} cannot show {target:g} with 97.5 % confidence"
             text.append(f"{few}, about {math.log(0.025) / math.log(target):,.0f} can; the mean decides.")
         return text
 
-    def record(self, vectors: str, queries: str | None = None) -> Record:
+    def record(self, vectors: str, given: Fields) -> Record:
         bench, d = self.bench, self.bench.X.shape[1]
         record: Record = {
-            "data": vectors, "target": self.target, "k": bench.k, "metric": bench.metric,
-            "queries_are_rows": self.queries_are_rows, "rows_in_file": self.rows_in_file,
-            "query_shift": self.query_shift, "seconds": self.seconds,
+            "data": vectors, "measure": self.measure, "judged_by": self.judged_by(), "target": self.target,
+            "k": bench.k, "metric": bench.metric, "queries_are_rows": self.queries_are_rows,
+            "rows_in_file": self.rows_in_file, "query_shift": self.query_shift, "seconds": self.seconds,
             "wanted_per_second": self.rate, "queries": len(bench.Q),
             "trials": [s.record(d) | {"seconds": s.seconds} for t in self.trials for s in t.values()],
         }  # fmt: skip
+        following = list[str]()
         for name, found in {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}.items():
-            record[name] = found and found.record(d) | {"command": self._compress_command(found, vectors, queries)}
-        return record
+            commands = [] if found is None else self.commands(found, vectors, given)
+            record[name] = found and found.record(d) | {"command": commands[0]}
+            following += commands
+        return record | {"notes": self.notes(), "next": following}
 
 
 def sweep(
+    vectors: File,
+    *,
+    queries: File | None = None,
+    recall: float | None = None,
+    k: int = 10,
+    metric: str | None = None,
+    per_second: float = 0.0,
+    ids: File | None = None,
+    query_ids: File | None = None,
+    qrels: File | None = None,
+    out: File | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+) -> Record:
+    """Find the code of fewest bytes that reaches a recall, and print the command that makes it.
+
+    The best codec is chosen, as by `nearkin compress`, at 4, 8, 16, 32 and 64 bytes, and at more if these are not
+    sufficient. There are two choices: without rescoring, and with rescoring by vectors kept on disk, as int8, as
+    float16 if int8 is not sufficient, or else as float32; and the commands that make and evaluate each.
+
+    "recall low" is the bound of the recall with 97.5 % confidence for queries like these. A code is sufficient only if
+    it is above the target; more queries narrow this bound.
+
+    Examples:
+
+    - nearkin sweep X.npy --queries Q.npy --recall 0.95
+    - nearkin sweep data.npz:base --queries data.npz:query --recall 0.9 -k 100 --out sweep.html
+    - nearkin sweep X.npy --queries Q.npy --recall 0.9 --per-second 1000
+    - nearkin sweep X.parquet --queries Q.parquet --qrels qrels.tsv
+
+    Parameters
+    ----------
+    vectors: The vectors, as `nearkin compress` reads them.
+    queries: Queries: those of your users. [default: the users of pairs, else vectors held out]
+    recall: Recall to reach, a share of each query's k nearest neighbours; with `qrels`, a share of exact search's
+        NDCG@10. [default: 0.95, with `qrels` 0.99]
+    k: Neighbours of each query.
+    metric: The metric of the index: l2, ip (inner product) or cosine. [default: l2; ip for pairs]
+    per_second: Queries per second that a search must reach on this machine. [default: any]
+    ids: Ids, one a line: those of the vectors (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that
+        the vectors have, else row numbers]
+    query_ids: One id a query, for the judgements. [default: the ids that the queries have, else row numbers]
+    qrels: Relevance judgements (query id, vector id, grade): a code must reach the NDCG@10 of exact search.
+    out: File to write: an HTML page.
+    seed: Seed of everything random: the same seed gives the same result.
+    overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
+    """
+    check_file(out, overwrite, [vectors, queries, ids, query_ids, qrels])
+    judged = None if qrels is None else read_judgements(qrels)
+    given = open_given(vectors, ids=ids)
+    if queries is None and given.queries(metric or given.metric) is not None:
+        queries = vectors
+    asked, relevance = None if queries is None else open_queries(queries, query_ids), None
+    if judged is not None:
+        if asked is None:
+            raise ValueError("qrels grade results of queries; type queries=FILE too")
+        relevance = Relevance.of(judged, asked.ids, given.ids, len(given.file))
+    found = sweep_file(
+        given.file,
+        None if asked is None else asked.vectors,
+        target=(0.95 if qrels is None else 0.99) if recall is None else recall,
+        k=k,
+        metric=metric or given.metric or "l2",
+        rate=per_second,
+        judged=relevance,
+        random_state=seed,
+    )
+    files = {"queries": queries, "ids": ids, "query_ids": query_ids, "qrels": qrels}
+    record = found.record(str(vectors), files) | {"threads": threads_used(), "seed": seed, "understood": given.about}
+    record["notes"] += relevance.notes if relevance else []
+    if out is not None:
+        title = f"{vectors}: how few bytes keep {found.target:.0%} of {found.bench.k} neighbours"
+        page = Page(title, made_by=command("sweep", vectors)).add(record_section("Result", record))
+        page.add(Section("Curves", figures(*curves(record)))).write(out)
+    return record
+
+
+def sweep_file(
     file: VectorFile,
     Q: ArrayLike | None = None,
     *,
@@ -334,16 +369,15 @@ def sweep(
     rate: float = 0.0,
     judged: Relevance | None = None,
     random_state: int = 0,
-    steps: Steps | None = None,
 ) -> Sweep:
-    """Find the code of fewest bytes that keeps `target`, in (0, 1), of the neighbours: `nearkin sweep`.
+    """Find the code of fewest bytes that keeps `target`, in (0, 1), of the neighbours.
 
     `best` chooses a code of 4, 8, 16, 32 and 64 bytes, and of more, up to two a column, as long as none keeps enough
     without rescoring; each is trained on all vectors (200,000 of a larger file). Queries Q (q, d) are by default
     vectors of the file. With people's grades `judged` the target is a share of the NDCG@10 of exact search. A code must
     reach `rate` queries a second. ValueError for queries of another width, a target outside (0, 1).
     """
-    steps = steps or Steps()
+    steps = Steps()
     check_real(target, "target", above=0, high=1)
     check_real(rate, "rate", low=0)
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
@@ -383,7 +417,7 @@ def _rows_and_queries(
         Q = check_queries(Q, X.shape[1], metric=metric).astype(np.float32)
         return X, Q if judged is None else Q[judged.queries], grades
     if len(X) < 20:
-        raise ValueError(f"{file.name} has {counted(len(X), 'vector')}, too few to hold some out; give --queries")
+        raise ValueError(f"{file.name} has {counted(len(X), 'vector')}, too few to hold some out; type queries=FILE")
     held, count = np.zeros(len(X), bool), min(max(HELD_OUT, len(X) // 50), len(X) // 5)
     held[np.random.default_rng(random_state).choice(len(X), count, replace=False)] = True
     return X[~held], X[held], None

@@ -126,7 +126,7 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise OSError(error.errno, f"{error.strerror}; give another --port or --host", f"{host}:{port}") from error
+        raise OSError(error.errno, f"{error.strerror}; give another port or host", f"{host}:{port}") from error
 
 
 def run(app: Starlette, at: socket.socket) -> None:

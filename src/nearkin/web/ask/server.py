@@ -213,7 +213,7 @@ def read_study(source: str = "en", **settings: Any) -> tuple[Texts, Record]:
     try:
         given = tomllib.loads(regular_file(source).read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}; --study is a TOML file, or one of {', '.join(LANGUAGES)}") from error
+        raise FileNotFoundError(f"{error}; study is a TOML file, or one of {', '.join(LANGUAGES)}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{source} is no TOML in UTF-8 ({error})") from error
     lang, english = given.setdefault("lang", "en"), shipped("en")
@@ -331,7 +331,7 @@ def collect(
     plan = replace(plan, goal=plan.goal or texts.goal)
     old = [path for path in (out, journal_path(out)) if path.exists()]
     if old and not resume:
-        raise FileExistsError(f"{old[0]} exists; --resume goes on with it, or give another --out")
+        raise FileExistsError(f"{old[0]} exists; resume=True goes on with it, or give another name")
     with (
         serving.listening(host, port) as at,
         closing(Survey(items, plan, out)) as survey,

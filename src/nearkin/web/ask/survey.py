@@ -159,7 +159,7 @@ class Journal:
         self._file = path.open("ab+", buffering=0)  # what cannot be written must not wait in a buffer
         try:
             if try_lock(self._file.fileno()) is False:
-                raise ValueError(f"{path} is in use by another `nearkin ask`; stop it, or give another --out")
+                raise ValueError(f"{path} is in use by another `nearkin ask`; stop it, or give another name")
             sync(path.parent)
             self._file.seek(0)
             data = self._file.read()
@@ -312,7 +312,7 @@ class Survey:
         if self.out.exists() and not (path.exists() and path.stat().st_size):
             raise FileNotFoundError(
                 f"{path} is missing or empty, and {self.out} would be replaced; put the journal back, or give another "
-                "--out"
+                "name"
             )
         self.journal: Journal = Journal(path)
         try:
@@ -548,7 +548,7 @@ class Survey:
             self.journal.append(head)
             return
         if events[0] != head:
-            raise ValueError(f"{path} belongs to other items or another form of question; give another --out")
+            raise ValueError(f"{path} belongs to other items or another form of question; give another name")
         for line, event in enumerate(events[1:], start=2):
             try:
                 self._apply(event)

@@ -73,7 +73,7 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
         if len(values) != len(ids):
             raise ValueError(
                 f"{path} has {counted(len(values), 'value')} and the index {counted(len(ids), 'vector')}; give one for "
-                "each, or name its column of ids: --ids-column id"
+                "each, or name its column of ids: ids_column='id'"
             )
         return {role: values}
     table = read_table(path)
@@ -179,7 +179,7 @@ class Collection:
         if self.metric == "hamming":
             raise ValueError(
                 "the index holds bits alone, from which a row's neighbours cannot be found; give its vectors "
-                "(--vectors) or keep them (compress --keep-vectors)"
+                "or compress them again with keep_vectors=True"
             )
         self.oversamples: tuple[int, ...] = (
             () if self.exact is None else OVERSAMPLES
@@ -214,7 +214,7 @@ class Collection:
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
 
     def answers(self, Q: np.ndarray, seen: Sequence[frozenset[int]] = ()) -> list[Answer]:
-        """The neighbours of queries Q (q, d) without the vectors in `seen[q]`, as `nearkin search --left-id` does."""
+        """The neighbours of queries Q (q, d) without the vectors in `seen[q]`, as `nearkin recommend` does."""
         seen = seen or [frozenset()] * len(Q)
         k = min(self.k + max(map(len, seen), default=0), len(self))
         depths = None, *self.oversamples  # the codes alone, then every place of the page's slider

@@ -1,0 +1,132 @@
+"""`nearkin check`: the files of a saved folder, and what an index loses by its fast paths."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+import nearkin as nk
+from nearkin._exact import nearest_of_parts
+from nearkin._storage import MANIFEST, Manifest, one_version, read_config, read_manifest, strangers
+from nearkin._types import Record
+from nearkin.contracts import Callback
+from nearkin.index.identifiers import RowIds
+from nearkin.index.searching import Scan, decoded_rows, normalised, rows_at_norms
+from nearkin.jobs.arguments import Folder
+from nearkin.jobs.run import Steps
+from nearkin.linalg.norms import widened
+
+
+def check(folder: Folder) -> Record:
+    """Print the kind of a saved folder, and whether it is complete and unchanged.
+
+    Every file is compared with the size and the checksums in the folder's manifest.json: "damaged" names those that are
+    missing or changed, "others" those that the manifest does not list. The exit code is 1 for a damaged folder.
+
+    Of an index it also prints what FAISS alone does with index.faiss ("plain_faiss"): how it compares vectors, and the
+    share of this index's ten results that it finds, for up to 100 of its vectors; and the recall of a search next to
+    that of its codes, each of which is compared ("codes").
+
+    Example:
+
+    - nearkin check idx
+
+    Parameters
+    ----------
+    folder: A folder that nearkin saved: of any kind.
+    """
+    with Steps().step("check") as callback:
+        return one_version(folder, lambda path: _check(path, callback))
+
+
+def _check(folder: Path, callback: Callback) -> Record:
+    """The record of a folder with a config.json."""
+    config, found = {}, list[str]()
+    try:
+        config = read_config(folder)
+    except ValueError as error:
+        if not (folder / MANIFEST).is_file():
+            raise
+        found.append(str(error))
+    manifest = cast(Manifest, read_manifest(folder))
+    damaged = []
+    for done, name in enumerate(manifest.files, 1):
+        try:
+            manifest.verify(name)
+        except ValueError as error:
+            damaged.append(str(error))
+        callback(done, {"total": len(manifest.files)})
+    offered: Record = {}
+    if manifest.kind == "index" and not damaged:
+        try:  # the files may be whole and of two different indexes
+            index = nk.Index.load(folder)
+        except ValueError as error:
+            damaged.append(str(error))
+        else:
+            offered |= {"plain_faiss": plain_faiss(index), "codes": of_codes(index)}
+    return {
+        "folder": str(folder), "kind": manifest.kind, "format_version": config.get("format_version"),
+        "files": len(manifest.files), "bytes": sum(entry.bytes for entry in manifest.files.values()),
+        "damaged": damaged or found, "others": strangers(folder), **offered,
+        "passed": not (damaged or found), "notes": damaged or found,
+    }  # fmt: skip
+
+
+_ASKED, _COMPARED = 100, 10**7  # queries of FAISS alone, and vectors that it compares for all of them, at most
+
+
+def plain_faiss(index: nk.Index, k: int = 10) -> Record:
+    """What FAISS alone does with an index's `faiss_index`: its "codec" (the class), how it "compares" vectors, and the
+    share of the index's first k results that it finds too, "same", for vectors of the index as "queries"."""
+    of_faiss, ids, n = cast(Any, index.faiss_index), index.row_ids, len(index)
+    if index.metric == "hamming":
+        about = {"codec": type(of_faiss).__name__, "compares": "bits"}
+    else:
+        scan = Scan(of_faiss)
+        about = {"codec": type(scan.inner).__name__, "compares": scan.compares}
+    if index.metric == "hamming" or not n:
+        return about | {"k": k, "queries": 0, "same": None}
+    queries, k = min(n, max(1, min(_ASKED, _COMPARED // n))), min(k, n)
+    Q = index.vectors(ids[np.linspace(0, n - 1, queries).astype(np.int64)])
+    asked = np.ascontiguousarray(normalised(Q) if index.metric == "cosine" else Q, np.float32)
+    found, theirs = index.search(Q, k)[1], of_faiss.search(asked, k)[1]
+    same = [np.isin(ours, ids[own[own >= 0]]).mean() for ours, own in zip(found, theirs, strict=True)]
+    return about | {"k": k, "queries": queries, "same": float(np.mean(same))}
+
+
+_KS = (1, 10, 100)
+_ROWS = 16_384  # decoded at a time
+
+
+def of_codes(index: nk.Index) -> Record | None:
+    """The recall of the first "k" results of a "search", and of its "codes", each of which is decoded and compared, for
+    queries between two vectors: "of" the nearest kept vectors, without these of the nearest codes. None without codes
+    of numbers."""
+    n = len(index)
+    if index.metric == "hamming" or index.quantizer is None or not n:
+        return None
+    scan, norms = Scan(cast(Any, index.faiss_index)), index.norms
+    pairs = np.random.default_rng(0).integers(n, size=(2, max(1, min(_ASKED, _COMPARED // n))))
+    Q = index.vectors(index.row_ids[pairs.ravel()]).reshape(*pairs.shape, -1).mean(axis=0)
+    blocks = np.split(np.arange(n), range(_ROWS, n, _ROWS))
+
+    def nearest(rows: Callable[[np.ndarray], np.ndarray], width: int) -> np.ndarray:
+        parts = ((some, rows(some)) for some in blocks)
+        return nearest_of_parts(parts, widened(Q, width), min(_KS[-1], n), index.metric)[1]
+
+    if norms is None:
+        codes = nearest(partial(decoded_rows, scan), index.n_features)
+    else:
+        codes = nearest(partial(rows_at_norms, scan, norms), index.n_features + 1)
+    truth = codes if index.kept is None else nearest(index.kept.rows, index.n_features)
+    answers = {
+        "search": lambda k: RowIds(index.ids, n).positions(index.search(Q, k)[1]),
+        "codes": lambda k: codes[:, :k],
+    }
+    recalls = {
+        name: [float((of(k)[:, :, None] == truth[:, None, :k]).any(axis=2).mean()) for k in _KS]
+        for name, of in answers.items()
+    }
+    return {"k": list(_KS), "of": "codes" if index.kept is None else "kept vectors", "queries": len(Q), **recalls}
