@@ -99,7 +99,8 @@ def read_public(name: str, folder: Path, seed: int, lefts: int | None = None) ->
         pairs = nk.Interactions.from_pairs(few.rows, few.indices, split=few.split)
     if name == "ml100k":
         return nk.data.split_random(replace(pairs, split=None), valid=0, test=0.1, random_state=seed)
-    return nk.data.split_given(replace(pairs, split=np.where(pairs.split == 1, 0, pairs.split)))
+    split = np.asarray(pairs.split)
+    return nk.data.split_given(replace(pairs, split=split * (split != 1)))  # validation pairs are fitted
 
 
 def _read_lists(folder: Path) -> nk.Interactions:

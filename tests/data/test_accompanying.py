@@ -122,6 +122,7 @@ def test_what_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     (tmp_path / "named.csv").write_text("one,two,three\nq,d,1\n")
     (tmp_path / "again.csv").write_text("item,year\na,1\na,2\n")
     (tmp_path / "huge.csv").write_text("item,year\na,inf\nb,2\n")
+    (tmp_path / "alone.csv").write_text("item\na\nb\n")
     refused: list[tuple[Any, str, str]] = [
         (read_neighbors, "flat.npy", r"has shape \(3,\); neighbours must be"),
         (read_neighbors, "half.npy", "must hold whole numbers"),
@@ -135,6 +136,7 @@ def test_what_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
         (read_features, "two.csv", "id_column=..., one of a, b"),
         (read_features, "again.csv", "repeats ids"),
         (read_features, "huge.csv", "infinite number"),
+        (read_features, "alone.csv", "no column but 'item'"),
     ]
     for read, name, why in refused:
         with subtests.test(name), pytest.raises(ValueError, match=why):

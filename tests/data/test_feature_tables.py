@@ -22,14 +22,6 @@ def test_numbers_are_scaled_and_stay_dense(tmp_path: Path) -> None:
     np.testing.assert_allclose(X, [[-1, 0], [1, 0]])  # a column without spread carries nothing, and divides by nothing
 
 
-def test_categories_are_columns_of_their_own(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.csv", "item,kind,year\n1,War|Drama,2001\n2,,2003\n3,Drama|Drama,2002\n")
-    _, X, names = nk.data.read_features(path)
-    assert names == ["kind=Drama", "kind=War", "year"]
-    assert sp.issparse(X)
-    np.testing.assert_allclose(X.toarray()[:, :2], [[1, 1], [0, 0], [1, 0]])
-
-
 @each("kind", ["csr", "csc", "coo"])
 def test_a_sparse_matrix_has_the_numbers_of_its_rows_as_ids(tmp_path: Path, kind: str) -> None:
     wanted = np.array([[0, 2.5, 0], [0, 0, 0], [1, 0, 0], [1, 3, 0]], np.float32)
@@ -42,24 +34,6 @@ def test_a_sparse_matrix_has_the_numbers_of_its_rows_as_ids(tmp_path: Path, kind
     )
     assert pairs.right_ids.tolist() == [0, 1, 2, 3]
     np.testing.assert_array_equal(sp.csr_matrix(pairs.right_features).toarray(), wanted)
-
-
-@each(
-    ("text", "message"),
-    [
-        ("item,price\na,1\na,2\n", "repeats ids"),
-        ("item\na\nb\n", "no column but 'item'"),
-        ("item,price\na,inf\nb,2\n", "column 'price' .* 1 cell: 'inf' in line 2"),
-    ],
-)
-def test_bad_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        nk.data.read_features(write(tmp_path, "a.csv", text))
-
-
-def test_an_unknown_id_column_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="its columns are item, price"):
-        nk.data.read_features(write(tmp_path, "a.csv", "item,price\na,1\n"), "sku")
 
 
 def test_pairs_take_their_features_by_id(tmp_path: Path) -> None:

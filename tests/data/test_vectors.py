@@ -1,5 +1,6 @@
 """Vectors from files: every format gives the same rows, in chunks as in one piece, and bad files say what is wrong."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -173,84 +174,78 @@ def test_beyond_float32_is_infinity(tmp_path: Path) -> None:
         read_vectors(tmp_path / "X.npy")
 
 
-def bad_file(folder: Path, kind: str) -> str:
-    X = np.ones((4, 3), np.float32)
-    make = {
-        "missing.npy": lambda p: None,
-        "folder.npy": lambda p: p.mkdir(),
-        "empty.npy": lambda p: p.touch(),
-        "text.npy": lambda p: p.write_text("no array"),
-        "cut.npy": lambda p: (np.save(p, X), p.write_bytes(p.read_bytes()[:-5])),
-        "object.npy": lambda p: np.save(p, np.array([[1, None]], dtype=object), allow_pickle=True),
-        "complex.npy": lambda p: np.save(p, X * 1j),
-        "text-array.npy": lambda p: np.save(p, np.array([["a"]])),
-        "flat.npy": lambda p: np.save(p, X[0]),
-        "none.npy": lambda p: np.save(p, X[:0]),
-        "two.npz": lambda p: np.savez(p, base=X, query=X),
-        "two.npz:other": lambda p: np.savez(p.with_name("two.npz"), base=X, query=X),
-        "bad.npz": lambda p: p.write_bytes(b"PK no archive"),
-        "cut.fvecs": lambda p: (write_vecs(p, X), p.write_bytes(p.read_bytes()[:-2])),
-        "wide.fvecs": lambda p: p.write_bytes(np.array([2, 0, 0, 3, 0, 0], "<i4").tobytes()),
-        "float.fvecs": lambda p: p.write_bytes(np.array([0.5, 0.5], "<f4").tobytes()),
-        "cut.fbin": lambda p: p.write_bytes(np.array([2, 3, 0], "<u4").tobytes()),
-        "over.u8bin": lambda p: p.write_bytes(np.array([1, 2, 0], "<u4").tobytes()),
-        "short.i8bin": lambda p: p.write_bytes(b"abc"),
-        "truth.ibin": lambda p: p.write_bytes(np.array([2, 1, 0, 1, 0, 0], "<u4").tobytes()),
-        "huge.fbin": lambda p: p.write_bytes(np.array([1, 2**31, 0], "<u4").tobytes()),
-        "word.csv": lambda p: p.write_text("f0,f1\n1,2\n\n3,x\n"),
-        "hole.csv": lambda p: p.write_text("f0,f1\n1,2\n3,\n"),
-        "short.csv": lambda p: p.write_text("f0,f1\n3,4\n5\n"),
-        "header.csv": lambda p: p.write_text("a,b\n"),
-        "bad.parquet": lambda p: p.write_bytes(b"no parquet"),
-        "lists.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0]], "b": [[1.0]]}), p),
-        "uneven.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0], [1.0, 2.0]]}), p),
-        "null.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0], None]}), p),
-        "word.parquet": lambda p: pq.write_table(pa.table({"a": ["y"], "b": ["x"]}), p),
-        "what.what": lambda p: p.write_text("1"),
-    }
-    make[kind](folder / kind)
-    return str(folder / kind)
+ONES = np.ones((4, 3), np.float32)
+BAD: dict[str, tuple[str, Callable[[Path], object]]] = {  # file -> what is said, and what writes it
+    "missing.npy": ("does not exist", lambda p: None),
+    "folder.npy": ("is a folder", lambda p: p.mkdir()),
+    "empty.npy": ("is an empty file", lambda p: p.touch()),
+    "text.npy": ("is no NumPy file", lambda p: p.write_text("no array")),
+    "cut.npy": (
+        "is truncated: it has 171 bytes, its header announces 176",
+        lambda p: (np.save(p, ONES), p.write_bytes(p.read_bytes()[:-5])),
+    ),
+    "object.npy": (
+        "holds Python objects",
+        lambda p: np.save(p, np.array([[1, None]], dtype=object), allow_pickle=True),
+    ),
+    "complex.npy": ("complex", lambda p: np.save(p, ONES * 1j)),
+    "text-array.npy": ("dtype <U1; vectors must hold real numbers", lambda p: np.save(p, np.array([["a"]]))),
+    "flat.npy": (r"has shape \(3,\); it must be 2-D", lambda p: np.save(p, ONES[0])),
+    "none.npy": (r"has shape \(0, 3\); it needs at least one row", lambda p: np.save(p, ONES[:0])),
+    "two.npz": (
+        "holds 2 arrays; name one of .*two.npz:base, .*two.npz:query",
+        lambda p: np.savez(p, base=ONES, query=ONES),
+    ),
+    "two.npz:other": (
+        "has no array 'other'; it holds base, query",
+        lambda p: np.savez(p.with_name("two.npz"), base=ONES, query=ONES),
+    ),
+    "bad.npz": ("is no .npz archive", lambda p: p.write_bytes(b"PK no archive")),
+    "cut.fvecs": (
+        "is truncated or its rows differ in width: 62 bytes are 3 times 16 bytes",
+        lambda p: (write_vecs(p, ONES), p.write_bytes(p.read_bytes()[:-2])),
+    ),
+    "wide.fvecs": (
+        "row 1 has the width 3, row 0 has 2",
+        lambda p: p.write_bytes(np.array([2, 0, 0, 3, 0, 0], "<i4").tobytes()),
+    ),
+    "float.fvecs": ("is no .fvecs file", lambda p: p.write_bytes(np.array([0.5, 0.5], "<f4").tobytes())),
+    "cut.fbin": (
+        "is truncated: it has 12 bytes, its header announces 32",
+        lambda p: p.write_bytes(np.array([2, 3, 0], "<u4").tobytes()),
+    ),
+    "over.u8bin": (
+        "is damaged: it has 12 bytes, its header announces 10",
+        lambda p: p.write_bytes(np.array([1, 2, 0], "<u4").tobytes()),
+    ),
+    "short.i8bin": ("is truncated: it has 3 bytes, its header announces 8", lambda p: p.write_bytes(b"abc")),
+    "truth.ibin": (
+        "2 lists of 1 neighbours, then their distances; write the lists alone",
+        lambda p: p.write_bytes(np.array([2, 1, 0, 1, 0, 0], "<u4").tobytes()),
+    ),
+    "huge.fbin": ("is truncated", lambda p: p.write_bytes(np.array([1, 2**31, 0], "<u4").tobytes())),
+    "word.csv": ("column 'f1' .*'x' in row 1", lambda p: p.write_text("f0,f1\n1,2\n\n3,x\n")),
+    "hole.csv": ("NaN .* 1 of 2 rows, the first is row 1", lambda p: p.write_text("f0,f1\n1,2\n3,\n")),
+    "short.csv": ("line 3: Expected 2 columns, got 1", lambda p: p.write_text("f0,f1\n3,4\n5\n")),
+    "header.csv": (r"\[0\] rows", lambda p: p.write_text("a,b\n")),
+    "bad.parquet": ("is no Parquet file", lambda p: p.write_bytes(b"no parquet")),
+    "lists.parquet": (r"columns=\['a', 'b'\]", lambda p: pq.write_table(pa.table({"a": [[1.0]], "b": [[1.0]]}), p)),
+    "uneven.parquet": ("several lengths.*row 1", lambda p: pq.write_table(pa.table({"a": [[1.0], [1.0, 2.0]]}), p)),
+    "null.parquet": (
+        "lacks lists in 1 cell: 'None' in row 1",
+        lambda p: pq.write_table(pa.table({"a": [[1.0], None]}), p),
+    ),
+    "word.parquet": ("of a, b; lists in text", lambda p: pq.write_table(pa.table({"a": ["y"], "b": ["x"]}), p)),
+    "what.what": ("read are .npy", lambda p: p.write_text("1")),
+}
 
 
-@each(
-    ("kind", "text"),
-    [
-        ("missing.npy", "does not exist"),
-        ("folder.npy", "is a folder"),
-        ("empty.npy", "is an empty file"),
-        ("text.npy", "is no NumPy file"),
-        ("cut.npy", "is truncated: it has 171 bytes, its header announces 176"),
-        ("object.npy", "holds Python objects"),
-        ("complex.npy", "complex"),
-        ("text-array.npy", "dtype <U1; vectors must hold real numbers"),
-        ("flat.npy", r"has shape \(3,\); it must be 2-D"),
-        ("none.npy", r"has shape \(0, 3\); it needs at least one row"),
-        ("two.npz", "holds 2 arrays; name one of .*two.npz:base, .*two.npz:query"),
-        ("two.npz:other", "has no array 'other'; it holds base, query"),
-        ("bad.npz", "is no .npz archive"),
-        ("cut.fvecs", "is truncated or its rows differ in width: 62 bytes are 3 times 16 bytes"),
-        ("wide.fvecs", "row 1 has the width 3, row 0 has 2"),
-        ("float.fvecs", "is no .fvecs file"),
-        ("cut.fbin", "is truncated: it has 12 bytes, its header announces 32"),
-        ("over.u8bin", "is damaged: it has 12 bytes, its header announces 10"),
-        ("short.i8bin", "is truncated: it has 3 bytes, its header announces 8"),
-        ("truth.ibin", "2 lists of 1 neighbours, then their distances; write the lists alone"),
-        ("huge.fbin", "is truncated"),
-        ("word.csv", "column 'f1' .*'x' in row 1"),
-        ("hole.csv", "NaN .* 1 of 2 rows, the first is row 1"),
-        ("short.csv", "line 3: Expected 2 columns, got 1"),
-        ("header.csv", r"\[0\] rows"),
-        ("bad.parquet", "is no Parquet file"),
-        ("lists.parquet", r"columns=\['a', 'b'\]"),
-        ("uneven.parquet", "several lengths.*row 1"),
-        ("null.parquet", "lacks lists in 1 cell: 'None' in row 1"),
-        ("word.parquet", "of a, b; lists in text"),
-        ("what.what", "read are .npy"),
-    ],
-)
-def test_a_bad_file_says_what_is_wrong(tmp_path: Path, kind: str, text: str) -> None:
-    with pytest.raises((ValueError, FileNotFoundError), match=text):
-        read_vectors(bad_file(tmp_path, kind))
+@each("name", BAD)
+def test_a_bad_file_says_what_is_wrong(tmp_path: Path, name: str) -> None:
+    said, make = BAD[name]
+    make(tmp_path / name)
+    with pytest.raises((ValueError, FileNotFoundError), match=said):
+        read_vectors(tmp_path / name)
 
 
 def test_a_damaged_archive_is_noticed(tmp_path: Path, rng: np.random.Generator) -> None:

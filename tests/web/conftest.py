@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.web.browser import complaints, opened_browser, opened_firefox
+from tests.web.browser import complaints, opened_browser
 
 
 @pytest.fixture(scope="session")
@@ -20,18 +20,3 @@ def browser(_driver: Any) -> Iterator[Any]:
     yield _driver
     _driver.get("about:blank")
     complaints(_driver)  # which empties the console
-
-
-@pytest.fixture(scope="session")
-def _firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with opened_firefox(tmp_path_factory.mktemp("firefox")) as driver:
-        yield driver
-
-
-@pytest.fixture(params=["_driver", "_firefox"])
-def either(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Chromium and Firefox, one after the other."""
-    driver = request.getfixturevalue(request.param)
-    yield driver
-    driver.get("about:blank")
-    complaints(driver)

@@ -87,7 +87,9 @@ def _split(text: str) -> tuple[str, str | None]:
 
 
 def _there(name: StrPath, key: str | None) -> Locator:
-    if regular_file(name).stat().st_size == 0:
+    if not os.path.isfile(name):
+        regular_file(name)  # raises with what it is
+    if os.path.getsize(name) == 0:
         raise ValueError(f"{name} is an empty file (0 bytes); write it again")
     return Locator(Path(name), key)
 

@@ -55,35 +55,35 @@ def test_all_buttons_are_in_sight(browser: Any, open_survey: OpenSurvey, tmp_pat
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_thirty_answers_undo_and_reload(either: Any, open_survey: OpenSurvey) -> None:
+def test_thirty_answers_undo_and_reload(browser: Any, open_survey: OpenSurvey) -> None:
     survey = open_survey(names=NAMES)
     app = ask_app(survey, Texts(goal=100))
     with served(app) as address:
-        either.get(f"{address}/{survey.tokens[0]}/")
-        wait_until(lambda: either.execute_script("return !document.getElementById('start').hidden"))
-        assert "about 9 min" in either.execute_script("return $('instructions').textContent")
-        either.execute_script("$('name').value = 'anna'; $('agree').click(); $('join').requestSubmit()")
+        browser.get(f"{address}/{survey.tokens[0]}/")
+        wait_until(lambda: browser.execute_script("return !document.getElementById('start').hidden"))
+        assert "about 9 min" in browser.execute_script("return $('instructions').textContent")
+        browser.execute_script("$('name').value = 'anna'; $('agree').click(); $('join').requestSubmit()")
         seen = set()
         for number in range(30):
-            wait_until(lambda wanted=number: answered(either) == wanted)
-            seen.update(either.execute_script("return current.items.map((item) => item.text)"))
-            press(either, "12"[number % 2])
-        wait_until(lambda: answered(either) == 30)
-        asked = either.execute_script("return current.question")
-        press(either, "u")
-        wait_until(lambda: answered(either) == 29)
-        either.refresh()  # the address holds who it is
-        wait_until(lambda: either.execute_script("return typeof about !== 'undefined'") and answered(either) == 29)
-        assert either.execute_script("return current.question") != asked
+            wait_until(lambda wanted=number: answered(browser) == wanted)
+            seen.update(browser.execute_script("return current.items.map((item) => item.text)"))
+            press(browser, "12"[number % 2])
+        wait_until(lambda: answered(browser) == 30)
+        asked = browser.execute_script("return current.question")
+        press(browser, "u")
+        wait_until(lambda: answered(browser) == 29)
+        browser.refresh()  # the address holds who it is
+        wait_until(lambda: browser.execute_script("return typeof about !== 'undefined'") and answered(browser) == 29)
+        assert browser.execute_script("return current.question") != asked
         assert len(survey.answered()) == 29
         assert HOSTILE in seen
-        assert either.execute_script("return document.querySelectorAll('#ask img, #ask script').length") == 0
-        assert not either.execute_script("return document.title").isdigit()
-        either.get(f"{address}/{survey.tokens[1]}/results/")
+        assert browser.execute_script("return document.querySelectorAll('#ask img, #ask script').length") == 0
+        assert not browser.execute_script("return document.title").isdigit()
+        browser.get(f"{address}/{survey.tokens[1]}/results/")
         wait_until(
-            lambda: either.execute_script("return document.getElementById('summary').textContent.startsWith('29')")
+            lambda: browser.execute_script("return document.getElementById('summary').textContent.startsWith('29')")
         )
-        assert not complaints(either)
+        assert not complaints(browser)
     assert survey.out.read_text(encoding="utf-8").count("\n") == 30  # the head, and 29 lines
 
 
@@ -127,27 +127,27 @@ def test_the_page_speaks_the_language_it_is_given(browser: Any, open_survey: Ope
 
 
 def test_a_rater_who_was_invited_agrees_and_fills_in_before_the_first_question(
-    either: Any, open_survey: OpenSurvey
+    browser: Any, open_survey: OpenSurvey
 ) -> None:
     words = shipped("en") | {"consent": "I agree.", "instructions": "Look at the shape."}
     fields = [{"name": "age", "number": True, "required": True}, {"name": "eyes", "options": ["blue", HOSTILE]}]
     survey = open_survey()
     key = survey.invited("anna").key
     with served(ask_app(survey, Texts(words, fields))) as address:
-        either.get(f"{address}/{survey.tokens[0]}/r/{key}?PROLIFIC_PID=p1")
-        wait_until(lambda: shown(either, "start"))
-        assert either.execute_script("return $('who').hidden")  # the name is known
+        browser.get(f"{address}/{survey.tokens[0]}/r/{key}?PROLIFIC_PID=p1")
+        wait_until(lambda: shown(browser, "start"))
+        assert browser.execute_script("return $('who').hidden")  # the name is known
         for done, said in (
             ("", "Please fill in: age"),
             ("$('field-0').value = 'old'", "Please fill in: age"),
             ("$('field-0').value = '40'; $('field-1').selectedIndex = 2", "Please tick the box to begin."),
         ):
-            either.execute_script(f"{done}; $('join').requestSubmit()")
-            assert either.execute_script("return $('status').textContent") == said
+            browser.execute_script(f"{done}; $('join').requestSubmit()")
+            assert browser.execute_script("return $('status').textContent") == said
         assert not survey.raters[key].begun
-        either.execute_script("$('agree').click(); $('join').requestSubmit()")
-        wait_until(lambda: shown(either, "ask"))
-        assert not complaints(either)
+        browser.execute_script("$('agree').click(); $('join').requestSubmit()")
+        wait_until(lambda: shown(browser, "ask"))
+        assert not complaints(browser)
     rater = survey.raters[key]
     assert (rater.fields, rater.parameters) == ({"age": "40", "eyes": HOSTILE}, {"PROLIFIC_PID": "p1"})
 

@@ -62,11 +62,6 @@ def test_a_rater_who_answers_at_random_weighs_less():
     assert found.weights[2] < 0.5 * min(found.weights[0], found.weights[1])
 
 
-def test_one_rater_alone_has_no_weight():
-    rows = learnt("triplet", count=80)
-    assert fit(*job("triplet", rows, 1, np.zeros(len(rows), np.int64))).weights == {}
-
-
 def test_raters_are_weighed_by_answers_and_not_by_the_comparisons_that_an_answer_says():
     rows = learnt("odd-one-out", count=40)  # 20 answers of each, 40 comparisons
     assert fit(*job("odd-one-out", rows, 2, np.arange(40) % 2)).weights == {}

@@ -22,12 +22,6 @@ def test_pictures_of_a_folder_are_called_by_their_files(tmp_path: Path) -> None:
     assert items.shown(0) == {"number": 0, "text": "", "media": "image", "link": None}
 
 
-def test_equal_stems_keep_their_endings(tmp_path: Path) -> None:
-    for name in ("a.png", "a.jpg", "b.png"):
-        (tmp_path / name).write_bytes(b"x")
-    assert list(read_items(tmp_path).ids) == ["a.jpg", "a.png", "b.png"]
-
-
 def test_a_table_of_names(tmp_path: Path) -> None:
     items = read_items(write(tmp_path / "items.csv", "name\nred\ngreen\nblue\n"))
     assert list(items.ids) == list(items.texts) == ["red", "green", "blue"]

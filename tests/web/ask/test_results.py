@@ -52,13 +52,6 @@ def test_one_person_who_answers_twice_is_no_disagreement(call: Call) -> None:
     assert row["chosen"] == [["c", 2], ["b", 1]]  # the last answer of rater 1
 
 
-@pytest.mark.parametrize(("name", "words"), [("triplet", "b"), ("odd-one-out", "a"), ("pairs", "a and b")])
-def test_what_was_chosen_is_named(call: Call, name: str, words: str) -> None:
-    shown = (0, 1, 2, 3)[: len(FORMS[name].columns)]
-    (row,) = call("split_questions", answered(name, (1, shown, 0), (2, shown, 1)))
-    assert [words, 1] in row["chosen"]
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_the_page_and_the_survey_agree_on_what_is_one_question(call: Call, form: str) -> None:
     rng, kind = np.random.default_rng(0), FORMS[form]
@@ -140,10 +133,3 @@ def test_the_zip_holds_everything_but_the_secrets(open_survey: OpenSurvey) -> No
     assert "Counted: 120 answers on 8 items by 3 raters" in told
     assert "90 % interval" in told
     assert "dimension 2: error of cross-validation" in told
-
-
-def test_a_zip_of_too_few_answers_says_why_it_has_no_map(open_survey: OpenSurvey) -> None:
-    survey = open_survey()
-    found = unzipped(results_zip(survey))
-    assert "No map: " in found["results/README.txt"]
-    assert not any("map.svg" in name for name in found)

@@ -16,7 +16,7 @@ import pytest
 
 from nearkin.web.ask import Plan, Survey
 from nearkin.web.ask import survey as survey_module
-from nearkin.web.ask.questions import FORMS, Items, named_items
+from nearkin.web.ask.questions import FORMS
 from nearkin.web.ask.server import state, votes
 from tests.covering import each
 from tests.web.ask.conftest import NAMES, OpenSurvey
@@ -36,14 +36,6 @@ def test_an_answer_is_a_line_of_the_table(survey: Survey) -> None:
     assert (line["anchor"], line["near"], line["far"]) == (anchor, right, left)
     assert (line["rater"], line["seconds"], line["question"]) == ("anna", "2.50", "0")
     assert line["shown"] == f"{anchor} | {left} | {right}"
-
-
-def test_an_open_question_is_shown_again_until_it_is_answered(survey: Survey) -> None:
-    key = survey.join().key
-    first = survey.ask(key)
-    assert survey.ask(key).number == first.number
-    survey.answer(key, first.number, 0)
-    assert survey.ask(key).number != first.number
 
 
 def test_the_same_answer_sent_twice_is_kept_once_and_another_is_refused(survey: Survey) -> None:
@@ -149,17 +141,6 @@ def test_a_survey_whose_journal_is_missing_is_refused(open_survey: OpenSurvey) -
         assert survey.out.read_bytes() == before
     survey.journal.path.write_bytes(journal)
     assert len(lines(open_survey())) == 5
-
-
-def test_a_second_survey_on_one_file_is_refused(open_survey: OpenSurvey) -> None:
-    """Of 30 answers to two servers, 15 were kept, and others belonged to other questions."""
-    first = open_survey()
-    with pytest.raises(ValueError, match="is in use by another `nearkin ask`"):
-        open_survey()
-    key = first.join("anna").key
-    first.answer(key, first.ask(key).number, 1)
-    first.close()
-    assert len(lines(open_survey())) == 1
 
 
 @contextmanager
@@ -362,13 +343,6 @@ def test_an_answer_means_the_same_whichever_side_its_items_are_on(form) -> None:
 
 def test_the_odd_one_out_is_further_from_both() -> None:
     assert FORMS["odd-one-out"].implied((5, 6, 7), 1) == [(5, 7, 5, 6), (7, 5, 7, 6)]
-
-
-def test_items_need_names_of_their_own() -> None:
-    with pytest.raises(ValueError, match="at least 3"):
-        named_items(["a", "b"])
-    with pytest.raises(ValueError, match="repeat the name 'a'"):
-        Items(["a", "b", "a"], ["", "", ""], [None] * 3, [None] * 3)
 
 
 @pytest.mark.parametrize("form", ["triplet", "odd-one-out"])

@@ -43,23 +43,6 @@ def test_of_many_rows_some_are_drawn(rows: np.ndarray) -> None:
     assert (np.diff(columns.rows) > 0).all()
 
 
-def test_the_share_kept_is_known_before_the_map_of_neighbours(
-    rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """For 100,000 rows the map came after all of them were compared, minutes later."""
-    monkeypatch.setattr("nearkin.web.explore.server._SEARCHED", 20)
-    monkeypatch.setattr("nearkin.web.explore.server._FIRST", 3)
-    index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, random_state=0), keep_vectors=True)
-    columns = Columns(collect_rows(index, k=5))
-    seen = []
-    monkeypatch.setattr("nearkin.web.explore.server.neighbour_preserving", lambda *_: seen.append(columns.kept()))
-    columns.run()
-    assert 0 < seen[0][0]["rows"] < len(rows)
-    (whole,) = columns.kept()
-    assert whole["rows"] == len(rows)
-    assert abs(whole["recall"] - seen[0][0]["recall"]) < 0.2
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only there a thread has its own niceness")
 def test_measuring_leaves_the_processor_to_the_browser(rows: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     """While 100,000 rows were compared, panning the map fell from 60 to 40 frames a second."""

@@ -36,19 +36,14 @@ def table(rows: np.ndarray) -> Explorer:
 
 
 @pytest.fixture(params=["served", "file"])
-def page(request: pytest.FixtureRequest, table: Explorer, tmp_path: Path) -> Any:
-    """The page of the table, served to Chromium, and as a file in Firefox."""
-    driver = request.getfixturevalue("_driver" if request.param == "served" else "_firefox")
+def page(request: pytest.FixtureRequest, table: Explorer, tmp_path: Path, browser: Any) -> Any:
+    """The page of the table, served, and as a file."""
+    (tmp_path / "page.html").write_text(single_page(table) if request.param == "file" else "", encoding="utf-8")
     with served(explore_app(table, "token")) as address:
-        file = tmp_path / "page.html"
-        if request.param == "file":
-            file.write_text(single_page(table), encoding="utf-8")
-        driver.get(file.as_uri() if request.param == "file" else f"{address}/token/")
-        wait_until(lambda: run(driver, "return about !== null && drawn.colour !== undefined"))
-        yield driver
-        said = complaints(driver)
-        driver.get("about:blank")
-        assert not said
+        browser.get((tmp_path / "page.html").as_uri() if request.param == "file" else f"{address}/token/")
+        wait_until(lambda: run(browser, "return about !== null && drawn.colour !== undefined"))
+        yield browser
+        assert not complaints(browser)
 
 
 def run(browser: Any, script: str, *given: object) -> Any:

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import nearkin as nk
-from nearkin.web.explore import Explorer, explore
+from nearkin.web.explore import Explorer
 from nearkin.web.explore.server import single_page
 from tests.cli.conftest import run, run_json
 from tests.web.explore.conftest import HOSTILE, N
@@ -63,17 +62,3 @@ def test_the_command_writes_it(folder: Path, tmp_path: Path) -> None:
     assert run("explore", folder / "idx", "--out", tmp_path / "page.txt").exit_code == 2
     said = run_json("explore", folder / "idx", "--out", out, "--overwrite", "--rows", 8, "-k", 3)
     assert (said["out"], said["rows"], said["rows_on_the_page"]) == (str(out), N, 8)
-
-
-def test_a_notebook_shows_the_same_page(rows: np.ndarray) -> None:
-    index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, random_state=0))
-    page = explore(index, rows, labels=np.arange(N) % 3, most=20)
-    assert len(data_of(page.html)["answers"]) == 20
-    shown = page._repr_html_()
-    assert shown.startswith("<iframe")
-    assert "<script" not in shown  # it is escaped, in srcdoc
-    assert 'sandbox="allow-scripts allow-forms allow-downloads"' in shown
-    with pytest.raises(ValueError, match="labels has 3"):
-        explore(index, rows, labels=np.arange(3))
-    with pytest.raises(ValueError, match="vectors have shape"):
-        explore(index, rows[:5])

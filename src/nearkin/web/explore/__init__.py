@@ -5,7 +5,6 @@ from nearkin.web.explore.collection import collect_rows as collect_rows
 from nearkin.web.explore.collection import open_collection as open_collection
 from nearkin.web.explore.server import Columns as Columns
 from nearkin.web.explore.server import Explorer as Explorer
-from nearkin.web.explore.server import explore as explore
 from nearkin.web.explore.server import explore_app as explore_app
 from nearkin.web.explore.server import serve as serve
 from nearkin.web.explore.server import write_page as write_page

@@ -1,17 +1,15 @@
-"""The page of `nearkin explore`: its columns of places and colours; served, as one HTML file, or in a notebook."""
+"""The page of `nearkin explore`: its columns of places and colours; served, or as one HTML file."""
 
 import base64
 import hashlib
-import html
 import json
 import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -25,16 +23,14 @@ from nearkin._check import check_integer, check_output
 from nearkin._fields import counted
 from nearkin._storage import replacing
 from nearkin._types import Record
-from nearkin.index import Index
 from nearkin.jobs import inputs
 from nearkin.web import serving
-from nearkin.web.explore.collection import Answer, Collection, Pictures, as_words, collect_rows
+from nearkin.web.explore.collection import Answer, Collection
 
 MOST = 100_000  # rows on a map; more are sampled at random
 SAMPLE = 3_000  # rows that t-SNE lays out, in half a minute on two cores, and that give the principal axes
 _MEASURED = 8_192  # rows decoded, or placed, at a time
 _SEARCHED = 256  # rows searched between two looks at whether to stop
-_FIRST = 32  # such steps before t-SNE: the share kept is then known of 8,000 rows
 
 
 @dataclass
@@ -102,21 +98,18 @@ class Columns:
         return [{"rows": len(v), "recall": 1 - float(v.mean()) / self.k if len(v) else None} for v in known]
 
     def _steps(self) -> Iterator[str]:
-        """Do the slow work in steps, what many rows lose after the map; yields what comes next."""
-        lost: Iterator[str] = iter(())
+        """Do the slow work in steps; yields what comes next."""
         if self.collection.exact is not None:
             yield "measuring quantization errors"
             self._errors()
-            if self.k < len(self.collection) - 1:  # else a search returns all rows
-                lost = self._lost()
-                yield from islice(lost, _FIRST)
         if "map" not in self.layouts and len(self.rows) > 3:
             yield "laying out neighbours (t-SNE)"
             note = "t-SNE: neighbours lie together; distances between groups say little."
             if len(self.rows) > SAMPLE:
                 note += f" {SAMPLE:,} vectors drawn at random; others at the mean of the three nearest of these."
             self.layouts["neighbours"] = Column("neighbours", neighbour_preserving(self.collection, self.rows), note)
-        yield from lost
+        if self.collection.exact is not None and self.k < len(self.collection) - 1:  # else a search returns all rows
+            yield from self._lost()
 
     def _errors(self) -> None:
         note = "Squared distance between a vector and its decoded code."
@@ -306,62 +299,11 @@ def write_page(collection: Collection, title: str, out: str | os.PathLike[str], 
     out = check_output(out)
     if out.is_dir() or out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"out is {out}; it must be the name of a file that ends in .html")
-    explorer = _measured(collection, title, most)
-    with replacing(out) as fresh:
-        fresh.write_text(single_page(explorer), encoding="utf-8")
-    return len(explorer.columns.rows)
-
-
-def _measured(collection: Collection, title: str, most: int) -> Explorer:
     columns = Columns(collection, most)
     columns.run()
-    return Explorer(title, collection, columns)
-
-
-@dataclass(frozen=True)
-class NotebookPage:
-    """The page as a notebook shows it; `html` is the whole of it."""
-
-    html: str
-
-    def _repr_html_(self) -> str:
-        return (
-            f'<iframe title="nearkin explore" srcdoc="{html.escape(self.html)}" '
-            'sandbox="allow-scripts allow-forms allow-downloads" style="width:100%;height:46rem;border:0"></iframe>'
-        )
-
-
-def explore(
-    index: Index,
-    vectors: np.ndarray | None = None,
-    *,
-    labels: np.ndarray | None = None,
-    texts: np.ndarray | None = None,
-    images: np.ndarray | None = None,
-    columns: Mapping[str, np.ndarray] | None = None,
-    compare: Index | None = None,
-    k: int = 10,
-    most: int = 1_000,
-) -> NotebookPage:
-    """The page of `nearkin explore` for the last line of a notebook's cell.
-
-    vectors (n, d): the exact vectors, where the index keeps none. labels, texts (n,), images (n, h, w[, 3]): one for
-    each vector. columns: other values of the vectors, by their names. compare: another index over the same vectors.
-    More than `most` vectors are sampled at random; their neighbours are those among all vectors. ValueError for arrays
-    of another length.
-    """
-    for name, values in {"labels": labels, "texts": texts, "images": images, **(columns or {})}.items():
-        if values is not None and len(values) != len(index):
-            raise ValueError(
-                f"{name} has {counted(len(values), 'value')} and the index {counted(len(index), 'vector')}; give one "
-                "for each"
-            )
-    known = {"label": labels, "text": texts, **(columns or {})}
-    texts_of = {name: as_words(values) for name, values in known.items() if values is not None}
-    pictures = None if images is None else Pictures(np.asarray(images))
-    rows = None if vectors is None else np.ascontiguousarray(vectors, np.float32)
-    collection = collect_rows(index, rows, texts_of, pictures, other=compare, k=k)
-    return NotebookPage(single_page(_measured(collection, "index", most)))
+    with replacing(out) as fresh:
+        fresh.write_text(single_page(Explorer(title, collection, columns)), encoding="utf-8")
+    return len(columns.rows)
 
 
 def single_page(explorer: Explorer) -> str:
