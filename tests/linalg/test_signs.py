@@ -48,7 +48,7 @@ def test_shapes_that_do_not_fit_never_read_outside(rng):
             affine_values(X, bad, P)
     with pytest.raises(ValueError, match=r"intercept \(1,\)"):
         affine_values(X, mean, P, 1.0, np.zeros(1))
-    with pytest.raises(ValueError, match=r"X has shape \(4, 5\)"):
+    with pytest.raises(ValueError, match="shapes"):
         affine_values(X[:, :5], mean, P)
 
 

@@ -16,7 +16,7 @@ from nearkin._storage import check_target, saving_folder
 from nearkin.data.comparisons.forms import turn
 from nearkin.data.comparisons.votes import held_out_noise_floor, number_judgements, number_questions, split_comparisons
 from nearkin.data.formats.parquet import write_table
-from nearkin.embedding.ordinal.answers import N_FOLDS, error_interval, n_judgements
+from nearkin.embedding.ordinal.answers import N_FOLDS, count_per_object, error_interval, n_judgements
 from nearkin.embedding.ordinal.answers import reversed_raters as reversed_raters_of
 from nearkin.embedding.ordinal.estimator import KIND, embedding_config, write_embedding
 from nearkin.jobs.run import Steps
@@ -178,7 +178,9 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
     draws = model.bootstrap() if answers.n_objects <= MAX_ELLIPSES and len(answers) <= MAX_CURVE else None
     with saving_folder(out, KIND, {**embedding_config(model), "record": record}, overwrite) as folder:
         write_embedding(model, folder)
-        model.write_coordinates(folder / "coordinates.csv")
+        points = {f"x{c + 1}": model.embedding_[:, c] for c in range(model.n_components_)}
+        columns = {"object": model.objects_, **points, "answers": count_per_object(model.comparisons_)}
+        write_table(folder / "coordinates.csv", [columns], ".csv")
         asked = np.array(record["next_queries"], object).reshape(-1, 3).T
         write_table(folder / "questions.csv", [dict(zip(("anchor", "left", "right"), asked, strict=True))], ".csv")
         map_of_all = plot_map(model.embedding_, model.objects_.tolist(), answers, draws=draws)

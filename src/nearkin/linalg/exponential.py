@@ -94,11 +94,6 @@ def _series(A: Tensor, A2: Tensor, degree: int) -> Tensor:
     return plus_product(torch.add(A, A2, alpha=_Y), A4.add_(A2, alpha=x3), right)
 
 
-def plus_product(
-    C: Tensor,  # (..., n, m)
-    A: Tensor,  # (..., n, p)
-    B: Tensor,  # (..., p, m)
-    alpha: float = 1.0,
-) -> Tensor:
-    """Return C + alpha A B."""
+def plus_product(C: Tensor, A: Tensor, B: Tensor, alpha: float = 1.0) -> Tensor:
+    """Return C + alpha A B, for C (..., n, m), A (..., n, p) and B (..., p, m)."""
     return torch.add(C, A @ B, alpha=alpha)

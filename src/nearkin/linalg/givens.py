@@ -118,9 +118,7 @@ def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.n
     axes = pairs if overlapping else pairs.reshape(*pairs.shape[:-2], 2 * pairs.shape[-2])  # of one pair, or of all
     axes = np.sort(axes, axis=-1)
     if len(twice := axes[..., 1:][axes[..., 1:] == axes[..., :-1]]):
-        rule = "the axes of one group must differ"
-        if not overlapping:
-            rule = "the groups must be disjoint, call once for each matching"
+        rule = "the axes of a group must differ" if overlapping else "groups must be disjoint, call once a matching"
         raise ValueError(f"pairs holds the axis {twice[0]} twice; {rule}")
     if theta.dtype.kind not in "fiu":
         raise TypeError(f"theta has dtype {theta.dtype}; it must be angles in radians")
@@ -136,9 +134,7 @@ def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.n
 
 
 def _broadcast(values: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """Return values, or a view of them, with `shape`; ValueError that names both if there is none."""
-    if values.shape == shape:
-        return values
+    """A view of the values with that shape; ValueError that names both if there is none."""
     try:
         return np.broadcast_to(values, shape)
     except ValueError:

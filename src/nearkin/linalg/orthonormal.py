@@ -65,8 +65,6 @@ def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
     For X = A^T B it is the orthogonal R that minimises ||A R - B||_F: the Procrustes problem (Schoenemann 1966). With
     `special` (square X) the determinant is +1: the nearest rotation, whose last direction is flipped if necessary.
     """
-    if special and X.shape[-2] != X.shape[-1]:
-        raise ValueError(f"X has shape {tuple(X.shape)}; special=True needs a square matrix, which has a determinant")
     xp = namespace(X)
     try:
         U, _, Vt = xp.linalg.svd(X, full_matrices=False)

@@ -6,21 +6,19 @@ Separate from `batch_free`, whose kernels load numba, which hashers do not need.
 # pyright: reportConstantRedefinition=false
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-
-from nearkin._check import check_choice
 
 BLOCK = 2048  # rows per product: a block and its float64 copy stay in the cache
 _PRODUCTS = 1 << 22  # float64 products formed at a time
 
 
-def unpack_bits(codes: np.ndarray, n_bits: int | None = None, order: str = "little") -> np.ndarray:
+def unpack_bits(codes: np.ndarray, n_bits: int | None = None, order: Any = "little") -> np.ndarray:
     """The bits of codes as `nearkin.hashing.unpack_signs` takes them, (n, n_bits) uint8 of 0 and 1; by default all."""
-    check_choice(order, "order", ("little", "big"))
     codes = np.asarray(codes)
     codes = codes.view(np.uint8) ^ np.uint8(128) if codes.dtype == np.int8 else codes
-    return np.unpackbits(codes, axis=1, count=n_bits, bitorder="little" if order == "little" else "big")
+    return np.unpackbits(codes, axis=1, count=n_bits, bitorder=order)
 
 
 def row_blocks(X: np.ndarray, size: int = BLOCK) -> Iterator[np.ndarray]:
@@ -39,8 +37,6 @@ def affine_values(
     """Return scale (X - mean) P + intercept, (n, L), in the common type of X and P, with signs that cannot vary. A BLAS
     product rounds a row differently alone and in a batch. Values within that rounding error, d u |x| |p| with u the
     unit roundoff, are computed again in float64 in a fixed order: about one in a thousand."""
-    if X.ndim != 2 or P.ndim != 2 or X.shape[1] != P.shape[0]:
-        raise ValueError(f"X has shape {X.shape} and P {P.shape}; they must be (n, d) and (d, L)")
     d, width = P.shape
     if mean.shape != (d,) or (intercept is not None and intercept.shape != (width,)):
         given = None if intercept is None else intercept.shape

@@ -6,7 +6,6 @@ import pytest
 import nearkin as nk
 from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.records import Comparisons
-from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -38,17 +37,3 @@ def test_fewer_points_than_objects_are_damage(model, tmp_path):
     model.save(tmp_path / "emb")
     with pytest.raises(ValueError, match=r"embedding has shape \(3, 2\); it must be \(20, 2\)"):
         nk.OrdinalEmbedding.load(tmp_path / "emb")
-
-
-@each("ending", ["csv", "parquet"])
-def test_coordinates_as_a_table(ending, model, tmp_path):
-    path = tmp_path / f"points.{ending}"
-    model.write_coordinates(path)
-    table = nk.data.read_table(path)
-    assert list(table.columns) == ["object", "x1", "x2", "answers"]
-    assert table.columns["object"].labels().tolist() == model.objects_.tolist()
-    found = np.stack([table.columns[name].numbers() for name in ("x1", "x2")], axis=1)
-    np.testing.assert_allclose(found, model.embedding_, rtol=1e-6)
-    assert table.columns["answers"].numbers().sum() == 3 * len(model.comparisons_)
-    with pytest.raises(ValueError, match=r"the table's ending is '.xlsx'; it must be one of '.csv', '.parquet'"):
-        model.write_coordinates(tmp_path / "points.xlsx")

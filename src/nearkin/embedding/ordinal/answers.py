@@ -21,6 +21,8 @@ from nearkin.metrics.trial import Trial
 from nearkin.records import Answers, Comparisons
 
 N_FOLDS = 4
+Embed: TypeAlias = Callable[[Comparisons], np.ndarray]
+"""Points (n, p) that are learnt from answers."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +112,12 @@ def judgement_folds(comparisons: Comparisons, rng: np.random.Generator, why: str
     return folds, comparisons.take(np.concatenate([test for _, test in parts]))
 
 
-def _held_out_right(folds: Folds, embed: Callable[[Comparisons], np.ndarray]) -> np.ndarray:
+def _held_out_right(folds: Folds, embed: Embed) -> np.ndarray:
     """Whether points learnt from the other folds satisfy each answer that is tested, in the order of the folds."""
     return np.concatenate([satisfied(embed(train), test) for train, test in folds])
 
 
-def rater_reliability(
-    comparisons: Comparisons, embed: Callable[[Comparisons], np.ndarray], rng: np.random.Generator
-) -> dict[object, float]:
+def rater_reliability(comparisons: Comparisons, embed: Embed, rng: np.random.Generator) -> dict[object, float]:
     """Rater -> weight, the best one's 1: the log odds log((1 - e) / e) of a right answer (Nitzan & Paroush 1982).
 
     `embed(train)` gives points (n, p). The error e is the share of a rater's answers that points learnt from other
@@ -133,7 +133,7 @@ def rater_reliability(
 
 
 def rater_agreement(
-    comparisons: Comparisons, embed: Callable[[Comparisons], np.ndarray], rng: np.random.Generator
+    comparisons: Comparisons, embed: Embed, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Raters (r,), the votes of each that points learnt from all answers to other questions satisfy, and all votes; a
     judgement of several comparisons is one vote."""
@@ -147,9 +147,7 @@ def rater_agreement(
     return names, np.bincount(who, right, len(names)), np.bincount(who, votes, len(names))
 
 
-def reversed_raters(
-    comparisons: Comparisons, embed: Callable[[Comparisons], np.ndarray], rng: np.random.Generator
-) -> dict[object, float]:
+def reversed_raters(comparisons: Comparisons, embed: Embed, rng: np.random.Generator) -> dict[object, float]:
     """Rater -> agreement with the others, of those who answer the opposite: by chance so few agree in one of 1,000
     studies of as many raters. With fewer than three raters nobody is named."""
     names, right, total = rater_agreement(comparisons, embed, rng)
@@ -186,16 +184,16 @@ def error_interval(X: ArrayLike, comparisons: Comparisons) -> tuple[float, float
 
 
 def bootstrap_embeddings(
-    X: np.ndarray,  # (n, p)
+    X: np.ndarray,
     comparisons: Comparisons,
-    embed: Callable[[Comparisons], np.ndarray],
-    n_draws: int,
+    embed: Embed,
+    n: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """(n_draws, n, p) embeddings of redrawn judgements, aligned with X, where an object without an answer stays."""
-    number, weights, draws = number_judgements(comparisons), _votes(comparisons), np.empty((n_draws, *X.shape))
+    """(n, objects, p) embeddings of redrawn judgements, aligned with X (objects, p); objects without an answer stay."""
+    number, weights, draws = number_judgements(comparisons), _votes(comparisons), np.empty((n, *X.shape))
     alone, size = number[:, 0] == number[:, 1], int(number.max()) + 1
-    for draw in range(n_draws):
+    for draw in range(n):
         drawn = np.bincount(rng.integers(0, size, size), minlength=size)[number]  # how often each judgement is drawn
         times = drawn[:, 0] * np.where(alone, 1, drawn[:, 1])
         answers = replace(comparisons, weights=weights * np.maximum(times, 1)).take(times > 0)

@@ -16,12 +16,10 @@ from nearkin._distributed import current
 from nearkin._fields import StrPath, counted
 from nearkin._json import parsed_json
 from nearkin._storage import (
-    check_target,
     one_version,
     read_arrays,
     read_config,
     regular_file,
-    replacing,
     saving_folder,
     write_arrays,
 )
@@ -29,7 +27,6 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import net_votes
-from nearkin.data.formats.parquet import write_table
 from nearkin.embedding.ordinal import answers, questions
 from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, answer_probability, get_loss
 from nearkin.embedding.ordinal.objective import DEFAULTS, SOLVERS, Task, count_dimensions, principal_axes
@@ -294,19 +291,6 @@ class OrdinalEmbedding(BaseEstimator):
         check_is_fitted(self, "embedding_")
         with saving_folder(path, KIND, embedding_config(self), overwrite) as folder:
             write_embedding(self, folder)
-
-    def write_coordinates(self, path: StrPath, *, overwrite: bool = False) -> None:
-        """Write a table, .csv or .parquet by its ending: object, x1, ..., xp and answers, their number.
-
-        ValueError for another ending, and if `path` exists, without `overwrite`.
-        """
-        check_is_fitted(self, "embedding_")
-        path = check_target(path, overwrite, folder=False)
-        _check.check_choice(path.suffix.lower(), "the table's ending", (".csv", ".parquet"))
-        points = {f"x{c + 1}": self.embedding_[:, c] for c in range(self.n_components_)}
-        columns = {"object": self.objects_, **points, "answers": answers.count_per_object(self.comparisons_)}
-        with replacing(path) as fresh:
-            write_table(fresh, [columns], path.suffix.lower())
 
     @classmethod
     def load(cls, path: StrPath) -> "OrdinalEmbedding":
