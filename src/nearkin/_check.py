@@ -74,60 +74,34 @@ def _check_range(value: Any, name: str, low: float | None, high: float | None, k
 
 
 def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
-    """Return X (n, ...) if every entry is finite; ValueError with the count of bad rows and the first bad place."""
+    """Return X (n, ...) if every entry is finite; ValueError with the count of bad rows and the first of them."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = X.sum()
     if np.isfinite(total):  # one cheap pass in the type of X; an overflow to inf only costs the exact look below
         return X
-    bad = ~np.isfinite(X.reshape(len(X), -1))
+    bad = ~np.isfinite(X.reshape(len(X), -1)).all(axis=1)
     if bad.any():
-        raise ValueError(bad_values(name, not_finite(X), bad.any(axis=1).nonzero()[0], bad[bad.any(axis=1)][0], len(X)))
+        rows = f"{int(bad.sum()):,} of {counted(len(X), 'row')}, the first is row {int(bad.argmax())}"
+        way = f"X[np.isfinite(X){'.all(axis=1)' * (X.ndim > 1)}]"
+        raise ValueError(f"{name} contains NaN or infinity in {rows}; fill them, or remove these rows: {way}")
     return X
 
 
-def bad_values(name: str, kinds: set[str], rows: np.ndarray, first: np.ndarray, n: int, as_read: str = "") -> str:
-    """The error text for NaN or infinity in `rows` (m,) of n, the `first` of which has them in these columns (d,)."""
-    values, wide = name if name.isidentifier() else "X", len(first) > 1
-    way = f"remove these rows, for example {values}[np.isfinite({values}){'.all(axis=1)' * wide}]"
-    if len(rows) == n:
-        way = f"no row is without: fill them, or remove columns: {values}[:, np.isfinite({values}).all(axis=0)]"
-    place = f"row {rows[0]}" + f", column {int(first.argmax())}" * wide
-    where = f"in {len(rows)} of {counted(n, 'row')}, the first is {place}"
-    return f"{name} contains {' and '.join(sorted(kinds))}{as_read} {where}; {way}"
-
-
-def not_finite(X: np.ndarray) -> set[str]:
-    """The words for the values of X that are not finite: NaN, infinity or both."""
-    return {name for name, found in (("NaN", np.isnan), ("infinity (inf)", np.isinf)) if found(X).any()}
-
-
 def check_magnitude(X: np.ndarray, name: str = "X", metric: str = "l2") -> np.ndarray:
-    """Return X (n, d) if its rows are finite and can be compared by `metric`; ValueError names the first that cannot.
-    Squared distances end at 3.4e38 in float32, so a row must be shorter than 4e18. For "cosine" no row may be zero."""
-    limit, small = 4e18, not X.size
-    if X.dtype in (np.float32, np.float64):
-        flat = X.ravel()
-        with np.errstate(over="ignore", invalid="ignore"):
-            small = bool(np.dot(flat, flat) <= limit**2)  # False for NaN; one pass
-    if not small:
-        check_finite(X, name)
-        small = max(float(X.max()), -float(X.min())) <= limit / math.sqrt(X.shape[1])
+    """Return X (n, d) if its rows are finite and can be compared by `metric`: squared distances end at 3.4e38 in
+    float32, so no number may exceed 4e18 / sqrt(d); for "cosine" no row may be zero."""
+    check_finite(X, name)
     if metric == "cosine" and not (rows := X.any(axis=1)).all():
         raise ValueError(zero_rows(name, len(X) - int(rows.sum()), len(X), int(rows.argmin())))
-    if small:
-        return X
-    with np.errstate(over="ignore"):
-        long = np.sqrt(np.square(X.astype(np.float64)).sum(axis=1)) > limit
-    if not long.any():
-        return X
-    row = int(long.argmax())
-    column = int(np.abs(X[row]).argmax())
-    raise ValueError(
-        f"{name}[{row}, {column}] is {X[row, column]:g}; {counted(int(long.sum()), 'row is', 'rows are')} longer "
-        f"than {limit:g}, "
-        "and squared distances to them exceed float32. If it marks a missing value, remove the row or put a number in "
-        f"its place; else scale the data, for example {name} / np.abs({name}).max()"
-    )
+    limit, largest = 4e18 / math.sqrt(X.shape[1]), max(float(X.max(initial=0)), -float(X.min(initial=0)))
+    if largest > limit:
+        row, column = np.unravel_index(np.abs(X).argmax(), X.shape)
+        raise ValueError(
+            f"{name}[{row}, {column}] is {X[row, column]:g}, beyond {limit:.2g}: squared distances exceed float32. If "
+            "it marks a missing value, remove the row or put a number in its place; else scale the data, for example "
+            f"{name} / np.abs({name}).max()"
+        )
+    return X
 
 
 def zero_rows(name: str, count: int, n: int, first: int) -> str:

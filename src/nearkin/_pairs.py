@@ -176,10 +176,7 @@ def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
     with np.errstate(over="ignore"):  # beyond float32 a weight is infinite, which is refused
         weights = check_finite(np.asarray(weights, dtype=np.float32), "weights")
     if (weights < 0).any():
-        raise ValueError(
-            f"weights has {counted((weights < 0).sum(), 'negative entry', 'negative entries')}; every weight must be "
-            "at least 0"
-        )
+        raise ValueError(f"weights has {counted((weights < 0).sum(), 'entry', 'entries')} below 0; give none")
     return weights
 
 
