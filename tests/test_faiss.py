@@ -4,7 +4,6 @@ import faiss
 import numpy as np
 
 from nearkin._faiss import METRIC_TYPES, add_codes, clear_padding, innermost
-from nearkin.index.faiss_index import move
 from tests.covering import each
 
 X = np.random.default_rng(0).normal(size=(700, 28)).astype(np.float32)
@@ -39,20 +38,6 @@ def test_blocks_are_those_of_faiss(M: int, n_lists: int) -> None:
         peer.add(X[first:last])
         add_codes(ours, codes[first:last])
     np.testing.assert_array_equal(faiss.serialize_index(ours), faiss.serialize_index(peer))
-
-
-@each("rows", [32, 224, 448, 650])
-def test_lists_that_end_with_a_block_are_merged(rows: int) -> None:
-    """FAISS itself writes beyond its memory where a list holds a multiple of a block's bytes (224 here)."""
-    whole = scan(14, 1)
-    copies = [faiss.clone_index(whole) for _ in range(2)]
-    target, source = map(faiss.downcast_index, copies)
-    whole.add(X)
-    target.add(X[:rows])
-    source.add(X[rows:])
-    move(source, target)
-    assert source.ntotal == 0
-    np.testing.assert_array_equal(faiss.serialize_index(target), faiss.serialize_index(whole))
 
 
 @each("in_lists", [False, True])

@@ -105,9 +105,10 @@ BlockIndex: TypeAlias = faiss.IndexFastScan | faiss.IndexIVFFastScan
 
 
 def add_codes(index: FaissIndex, codes: np.ndarray) -> None:
-    """Add rows by their codes (n, bytes) uint8; in an inverted file each begins with the number of its list."""
+    """Add rows by their codes (n, bytes) uint8; in an inverted file each begins with the number of its list. An exact
+    index takes rows (n, d) float32."""
     inner = innermost(index)
-    if isinstance(inner, faiss.IndexBinary):
+    if isinstance(inner, faiss.IndexBinary | faiss.IndexFlat):
         inner.add(codes)
     elif isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
         _add_to_blocks(inner, codes)
@@ -155,22 +156,6 @@ def byte_codes(index: faiss.Index) -> np.ndarray:
 def block_codes(index: faiss.IndexFastScan, positions: np.ndarray) -> np.ndarray:
     """Codes (n, bytes) of the rows at these positions (n,)."""
     return _read(index, _blocks(index), positions)
-
-
-def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFastScan, shift: int) -> None:
-    """Move lists of `source` behind those of `target` that end with a block; `shift` is added to rows' numbers. There
-    `merge_from`, which must follow, would write beyond the end of its memory: FAISS (1.15.1) compares rows with bytes
-    in `BlockInvertedLists::add_entries`."""
-    for number in range(target.nlist):
-        before, count = (lists.list_size(number) for lists in (target.invlists, source.invlists))
-        if before % target.bbs or not before or not count:
-            continue
-        its_ids, its_blocks = _list(source, number)
-        target.invlists.resize(number, before + count)
-        ids, blocks = _list(target, number)
-        ids[before:] = its_ids + shift
-        blocks[-len(its_blocks) :] = its_blocks
-        source.invlists.resize(number, 0)
 
 
 def _blocks(index: faiss.IndexFastScan) -> np.ndarray:

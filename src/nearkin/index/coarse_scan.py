@@ -19,6 +19,7 @@ from nearkin._exact import nearest_lists
 from nearkin._faiss import add_codes, byte_codes, linear_transform
 from nearkin._threads import serial_products
 from nearkin.index import faiss_index
+from nearkin.index.identifiers import Found
 from nearkin.linalg.orthonormal import principal_axes
 
 _BITS = 8  # of a product code that is merged to 4
@@ -35,7 +36,6 @@ _NUMBERS = 1 << 21  # numbers of queries' tables at a time
 _FACTORS = (1, 2, 4, 8)  # times the usual candidates, the fewest that lose no more than this share of the neighbours
 _LOST = 0.002
 _EQUAL = 1e-5  # part by which equal scores may differ
-Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 # of a number of first rows: queries (q, d'), and their scores (q, n) of these rows that count, smaller is nearer
 Tried = Callable[[int], tuple[np.ndarray, np.ndarray]]
 # by whole codes: Q (q, d'), k, candidates (q, c), lists visited (q, p)

@@ -17,10 +17,10 @@ from nearkin._exact import nearest_lists
 from nearkin._faiss import byte_codes
 from nearkin._guard import cached_property
 from nearkin.index.faiss_index import codes_of_list
+from nearkin.index.identifiers import Found
 
 _DECODED = 1 << 20  # numbers of decoded rows at a time
 _SCORES = 1 << 20  # of candidates at a time
-Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 TableIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer | faiss.IndexIVFPQ
 
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 import faiss
 import numpy as np
 
-from nearkin._faiss import FaissIndex, byte_codes, clear_padding, innermost, list_codes, move_to_full_blocks
+from nearkin._faiss import FaissIndex, block_codes, byte_codes, clear_padding, innermost, list_codes
 from nearkin._fields import counted
 from nearkin._storage import open_file
 from nearkin.index.faiss_file import check_file, need
@@ -207,23 +207,19 @@ def _remove(index: FaissIndex, selector: faiss.IDSelector) -> None:
     index.ntotal = innermost(index).ntotal
 
 
-def move(source: FaissIndex, target: FaissIndex) -> None:
-    """Move all vectors of `source`, an index of the same kind and quantizer, behind those of `target`."""
-    if isinstance(target, faiss.IndexBinary):  # which FAISS cannot merge
-        target.add(flat_codes(source).copy())
-        source.reset()
-        return
-    shift = 0 if inverted_file(target) is None else target.ntotal  # only inverted lists write rows' numbers down
-    inner, its_inner = innermost(target), innermost(source)
-    for lists in filter(None, map(inverted_file, (target, source))):
-        lists.set_direct_map_type(faiss.DirectMap.NoMap)  # FAISS merges only what has none
-    if isinstance(inner, faiss.IndexIVFFastScan) and isinstance(its_inner, faiss.IndexIVFFastScan):
-        move_to_full_blocks(its_inner, inner, shift)
-    target.merge_from(cast(faiss.Index, source), shift)
-    clear_padding(target)
-    source.reset()  # `merge_from` leaves the count of rows in front of a rotation
-    if isinstance(its_inner, faiss.IndexFastScan):
-        its_inner.ntotal2 = 0  # the rows of its blocks, which FAISS (1.15.1) does not reset
+def stored(index: FaissIndex) -> np.ndarray:
+    """What was added for the vectors of an index, in their order: codes (n, bytes), or the rows of an exact one."""
+    inner = innermost(index)
+    if isinstance(inner, faiss.IndexBinary):
+        return flat_codes(inner).copy()
+    if isinstance(inner, faiss.IndexIVF):
+        places, width = places_in_lists(inner), inner.coarse_code_size()
+        lists = np.ascontiguousarray(places[:, :1], "<u4").view(np.uint8)[:, :width]
+        return np.hstack([lists, codes_at(inner, places)])
+    if isinstance(inner, faiss.IndexFastScan):
+        return block_codes(inner, np.arange(inner.ntotal))
+    codes = byte_codes(inner).copy()
+    return codes.view(np.float32) if isinstance(inner, faiss.IndexFlat) else codes
 
 
 def same_codes(one: FaissIndex, other: FaissIndex) -> bool:

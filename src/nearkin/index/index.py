@@ -23,12 +23,11 @@ from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
 from nearkin.data.vectors import VectorFile
 from nearkin.index import faiss_index, identifiers, parts, searching
 from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file
-from nearkin.index.identifiers import NewIds, RowIds, named
+from nearkin.index.identifiers import NewIds, RowIds, Rows, Selection, named
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.parts import Parts, SavedQuantizer, empty_faiss, fitted
 from nearkin.index.query import Query
 from nearkin.index.searching import normalised
-from nearkin.index.selection import Rows, Selection
 from nearkin.linalg.norms import Norms
 
 _CHUNK = 65_536  # rows encoded at a time
@@ -366,7 +365,8 @@ class Index:
             norms = self.norms if len(self) else other.norms
             if len(self) and len(other):
                 norms = self.norms and other.norms and self.norms.joined(other.norms)
-            faiss_index.move(other.faiss_index, self.faiss_index)
+            add_codes(self.faiss_index, faiss_index.stored(other.faiss_index))
+            faiss_index.cut(other.faiss_index, 0)
             self.norms, other.norms = norms, other.norms and other.norms.alone()
             for index in (self, other):
                 index._rows = RowIds(None, len(index))
@@ -573,9 +573,7 @@ class Index:
         if len(after.gone):
             kept, norms = None if kept is None else kept.without(after.gone), norms and norms.without(after.gone)
         try:
-            if len(X) and self.quantizer is None:
-                self.faiss_index.add(codes)
-            elif len(X):
+            if len(X):
                 add_codes(self.faiss_index, codes)
             if len(after.gone):
                 faiss_index.remove(self.faiss_index, after.gone)

@@ -13,10 +13,9 @@ from nearkin._exact import nearest, nearest_of_parts
 from nearkin._faiss import FaissIndex, byte_codes
 from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, ignore
 from nearkin.index import faiss_index, searching
-from nearkin.index.code_tables import Found
+from nearkin.index.identifiers import Found, Selection
 from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.searching import normalised
-from nearkin.index.selection import Selection
 from nearkin.linalg.norms import Norms
 
 _QUERIES = 4_096  # answered at a time

@@ -29,8 +29,9 @@ from nearkin._fields import Extra
 from nearkin._guard import cached_property
 from nearkin._types import ArrayLike
 from nearkin.index.coarse_scan import CoarseScan, serves
-from nearkin.index.code_tables import CodeTables, Found, best_of, compared, probed
+from nearkin.index.code_tables import CodeTables, best_of, compared, probed
 from nearkin.index.faiss_index import codes_at, codes_of_list, places_in_lists, search_lists
+from nearkin.index.identifiers import Found
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 
