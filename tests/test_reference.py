@@ -1,7 +1,8 @@
 """The reference: every public name has a page, and every name of a page has numpydoc sections that fit its code.
 
-Parameters are those of the signature. A function that returns something has Returns, one whose body checks its input
-Raises, a class Attributes, each of which its module knows, and all have Examples; tests/test_doctests.py runs them.
+Parameters are those of the signature. A function that returns something has Returns, a class Attributes, each of which
+its module knows, and all have Examples; tests/test_doctests.py runs them. Raises names errors other than ValueError,
+TypeError and those of files, whose messages say what to type.
 """
 
 import inspect
@@ -33,8 +34,7 @@ def needed(value: object) -> set[str]:
         torchs = any(base.__module__.startswith("torch") for base in value.__mro__)  # whose own attributes they have
         return wanted | (set() if torchs else {"Attributes"})
     returned = inspect.get_annotations(value).get("return")
-    checks = re.search(r"\braise \w|\bcheck_\w+\(", inspect.getsource(value))  # pyright: ignore[reportArgumentType]
-    return wanted | ({"Returns"} if returned not in (None, "None") else set()) | ({"Raises"} if checks else set())
+    return wanted | ({"Returns"} if returned not in (None, "None") else set())
 
 
 def parameters(value: object) -> list[str]:

@@ -108,11 +108,6 @@ class Interactions:
     shape: (m, n).
     rows: (nnz,), the left number of each pair.
 
-    Raises
-    ------
-    ValueError: by `from_pairs`: no pair, columns that do not fit, weights that are not positive and finite, an unknown
-        rule for duplicates.
-
     Examples
     --------
     >>> pairs = nk.Interactions.from_pairs(["ann", "ann", "bob"], [7, 9, 7])
@@ -275,12 +270,6 @@ class Comparisons:
     ----------
     indices, objects, weights, annotators, n_dropped, source, events: as given.
     judgements: as given, or the events.
-
-    Raises
-    ------
-    ValueError: shapes that do not fit, an index of no object, a row that repeats an index in one question, a weight
-        that is not positive and finite, rows of an event with different near pairs.
-    TypeError: indices that are no numbers.
 
     Examples
     --------

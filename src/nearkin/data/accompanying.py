@@ -188,11 +188,6 @@ def read_features(
     features: (n, d) float32, dense, or CSR with categories.
     names: of the d columns.
 
-    Raises
-    ------
-    ValueError: no column of ids, ids that repeat, infinite numbers, a table without features.
-    FileNotFoundError: no such file.
-
     Examples
     --------
     >>> from pathlib import Path

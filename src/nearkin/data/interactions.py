@@ -59,12 +59,6 @@ def read_interactions(
     -------
     pairs: `Interactions`; `source` describes the reading.
 
-    Raises
-    ------
-    ValueError: columns that are missing or may be several (it names the option to type), missing or faulty cells, ids
-        of pairs that a table of features lacks.
-    FileNotFoundError: no such file.
-
     Examples
     --------
     >>> from pathlib import Path
@@ -197,11 +191,6 @@ def split_given(interactions: Interactions) -> Parts:
     -------
     parts: `Parts` with train, valid and test.
 
-    Raises
-    ------
-    ValueError: no split.
-    TypeError: what are no `Interactions`.
-
     Examples
     --------
     >>> pairs = nk.Interactions.from_pairs([0, 0, 1], [0, 1, 1], split=[0, 2, 0])
@@ -228,11 +217,6 @@ def split_random(
     Returns
     -------
     parts: `Parts` with train, valid and test, all over the same ids.
-
-    Raises
-    ------
-    ValueError: shares outside 0..1, or that leave nothing to train.
-    TypeError: what are no `Interactions`.
 
     Examples
     --------
@@ -262,11 +246,6 @@ def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float
     Returns
     -------
     parts: `Parts` with train, valid, test and notes.
-
-    Raises
-    ------
-    ValueError: no timestamps, fewer different times than parts, shares outside 0..1.
-    TypeError: what are no `Interactions`.
 
     Examples
     --------
@@ -319,11 +298,6 @@ def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_
     Returns
     -------
     parts: `Parts` with train, valid, test and notes.
-
-    Raises
-    ------
-    ValueError: all times are one, n_test below 1.
-    TypeError: what are no `Interactions`.
 
     Examples
     --------
@@ -401,10 +375,6 @@ def planted_interactions(
     Returns
     -------
     planted: `PlantedInteractions` with interactions and the affinities (m, n).
-
-    Raises
-    ------
-    ValueError: a number below 1, pairs_per_row above n.
 
     Examples
     --------

@@ -410,12 +410,6 @@ def read_table(source: FileOrFrame, **text: Unpack[TextWords]) -> Table:
     -------
     table: `Table` with the columns by name.
 
-    Raises
-    ------
-    FileNotFoundError, PermissionError: what cannot be opened.
-    ValueError: a file that is damaged or is no table; it names what to type.
-    TypeError: what is no file, DataFrame or sparse matrix.
-
     Examples
     --------
     >>> from pathlib import Path

@@ -184,12 +184,6 @@ def open_vectors(
     -------
     file: `VectorFile` with shape (n, d), dtype, `read()`, `chunks()`, `take(numbers)`, `ids()` and `about`.
 
-    Raises
-    ------
-    FileNotFoundError: no such file.
-    ValueError: an empty or damaged file, one that is not 2-D or holds no numbers, files that differ, a table whose
-        columns do not tell which hold the vectors.
-
     Examples
     --------
     >>> np.save("X.npy", np.eye(3, dtype=np.float16))
@@ -349,10 +343,6 @@ def read_vectors(
     Returns
     -------
     X: (n, d) float32.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError: as `open_vectors`; NaN or infinity.
 
     Examples
     --------

@@ -26,11 +26,6 @@ def popularity(interactions: Interactions, k: int = 100, *, random_state: Seed =
     scores: (m, k) float32, number of pairs, best first; -inf where fewer than k unseen items are left.
     numbers: (m, k) int64; -1 there.
 
-    Raises
-    ------
-    ValueError: k below 1.
-    TypeError: what are no `Interactions`.
-
     Examples
     --------
     >>> pairs = nk.Interactions.from_pairs([0, 0, 1, 1, 2], [0, 1, 0, 1, 0])
@@ -66,10 +61,6 @@ def item_knn(
     Returns
     -------
     scores, numbers: as of `popularity`; -inf and -1 where fewer than k items have a score.
-
-    Raises
-    ------
-    ValueError: n_neighbours below 1, and as `popularity`.
 
     References
     ----------

@@ -51,10 +51,6 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
         do not embed the same things.
     n_features_in_: d_new.
 
-    Raises
-    ------
-    ValueError: by `fit`: no y, X and y of unequal length, an unknown kind or metric, NaN; by `transform` old vectors.
-
     References
     ----------
     Schönemann (1966), A generalized solution of the orthogonal Procrustes problem.

@@ -42,11 +42,6 @@ class BatchEncoder:
     ----------
     n_features, n_bytes, dtype: columns of a vector, bytes and type of a code.
 
-    Raises
-    ------
-    ValueError: by a call: a batch without the column, another width, NaN, a folder of exact vectors or of something
-        else.
-
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)

@@ -42,11 +42,6 @@ class Lance(Target):
     ----------
     out, overwrite: as given.
 
-    Raises
-    ------
-    ValueError: an `out` that exists without `overwrite`; by the export, codes that are no product codes of up to 256
-        centroids.
-
     Examples
     --------
     >>> nk.export.lance.Lance("idx.lance").overwrite  # doctest: +SKIP
@@ -87,10 +82,6 @@ class LanceTable:
     dataset: the `lance.LanceDataset` itself.
     rotation: (d, d); queries are multiplied by it.
     metric, n_features: of the index that was exported.
-
-    Raises
-    ------
-    ValueError: a folder of something else; by `search` queries of another width.
 
     Examples
     --------

@@ -53,11 +53,6 @@ class Pgvector(Target):
     ----------
     name, overwrite, form: as given.
 
-    Raises
-    ------
-    ValueError: a name that is none for a table, an unknown form; by the export, more columns than pgvector holds, a
-        table of another index or of others.
-
     Examples
     --------
     >>> nk.export.pgvector.Pgvector(name="products", form="halfvec").form

@@ -42,10 +42,6 @@ class Source:
     n_bits: bits of a code, None where the index does not search by Hamming distance.
     codes: (n, bytes) uint8, packed bits: FAISS's own memory, not a copy. Bit order as in `nearkin.hashing.bits`.
 
-    Raises
-    ------
-    ValueError: an index without vectors.
-
     Examples
     --------
     >>> index = nk.Index.build(np.eye(3, dtype=np.float32), ids=["a", "b", "c"])

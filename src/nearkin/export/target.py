@@ -91,11 +91,6 @@ def make_target(to: str, /, **options: Any) -> Target:
     -------
     target: `Target`.
 
-    Raises
-    ------
-    ValueError: an unknown name.
-    TypeError: an option too many or too few.
-
     Examples
     --------
     >>> type(nk.export.make_target("pgvector", name="products")).__name__

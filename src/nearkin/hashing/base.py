@@ -120,11 +120,6 @@ def load(path: StrPath | SavedArrays) -> AbstractHasher:
     -------
     hasher: of the class that was saved.
 
-    Raises
-    ------
-    ValueError: a folder of something else, damaged, or of another format.
-    FileNotFoundError: no such folder.
-
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(200, 32))

@@ -37,10 +37,6 @@ def unpack_signs(codes: np.ndarray, n_bits: int, dtype: type = np.float32, order
     -------
     signs: (n, n_bits).
 
-    Raises
-    ------
-    ValueError: an unknown order.
-
     Examples
     --------
     >>> nk.hashing.unpack_signs(np.array([[5]], np.uint8), 3)

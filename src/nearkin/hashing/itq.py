@@ -35,10 +35,6 @@ class ITQ(AbstractSpectralHasher):
         scale_ (X - mean_) projection_ + intercept_.
     history_: (rounds,), the loss of each round.
 
-    Raises
-    ------
-    ValueError: by `fit`: fewer than n_bits + 1 vectors, a constant X, NaN or infinity.
-
     References
     ----------
     Gong & Lazebnik (2011), Iterative quantization: a procrustean approach to learning binary codes.

@@ -115,10 +115,6 @@ class PCAHash(AbstractSpectralHasher):
     ----------
     mean_, projection_, scale_, intercept_: as in `ITQ`.
 
-    Raises
-    ------
-    ValueError: by `fit`, as in `ITQ`.
-
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(200, 32))
@@ -151,10 +147,6 @@ class Signs(AbstractLinearHasher):
     Attributes
     ----------
     projection_: (d, n_bits), the first columns of the identity.
-
-    Raises
-    ------
-    ValueError: by `fit`: n_bits above the columns of X, NaN or infinity.
 
     Examples
     --------
@@ -199,10 +191,6 @@ class RandomHyperplanes(AbstractLinearHasher):
     Attributes
     ----------
     mean_, projection_, scale_, intercept_: as in `ITQ`.
-
-    Raises
-    ------
-    ValueError: by `fit`: n_bits above 2^20, a constant X, NaN or infinity.
 
     References
     ----------

@@ -157,10 +157,6 @@ class OnE(AbstractEncoder):
     ----------
     mean_, projection_, scale_, intercept_, history_: as in `ITQ`.
 
-    Raises
-    ------
-    ValueError: by `fit`, as in `ITQ`; an unknown solver or scale, labels of another length than X.
-
     References
     ----------
     Hoang et al. (2020), Simultaneous compression and quantization (SCQ), arXiv:1802.06645.
@@ -208,10 +204,6 @@ class OgE(AbstractEncoder):
     Attributes
     ----------
     mean_, projection_, scale_, intercept_, history_: as in `ITQ`.
-
-    Raises
-    ------
-    ValueError: by `fit`, as in `OnE`; mu or ridge not above 0.
 
     References
     ----------

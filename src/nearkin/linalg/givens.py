@@ -37,11 +37,6 @@ def rotate_columns(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
     -------
     X: the given array or tensor.
 
-    Raises
-    ------
-    ValueError, TypeError: on the CPU, before any change: axes outside 0..d-1, a pair of one axis with itself, angles
-        that are not finite, an X that cannot be changed in place. Elsewhere torch checks the axes.
-
     References
     ----------
     Rutishauser (1966), The Jacobi method for real symmetric matrices.

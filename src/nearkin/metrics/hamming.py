@@ -128,11 +128,6 @@ def hamming_radius_precision(
     -------
     precision: float in [0, 1].
 
-    Raises
-    ------
-    TypeError: codes that are not (n, bytes) of uint8; labels of two kinds.
-    ValueError: unequal width; neither labels nor neighbours; labels or neighbours of another shape; a negative radius.
-
     Examples
     --------
     >>> codes = np.array([[0], [1], [255]], np.uint8)
@@ -187,10 +182,6 @@ def distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:
     Returns
     -------
     distortion: float >= 0, in squared units of X.
-
-    Raises
-    ------
-    ValueError: unequal shapes, NaN or infinity.
 
     Examples
     --------

@@ -216,11 +216,6 @@ def knn_recall(
     -------
     recall: float in [0, 1], the mean over queries.
 
-    Raises
-    ------
-    ValueError: other shapes, an unknown metric, a number or an id that X lacks.
-    TypeError: ids of two kinds.
-
     Examples
     --------
     >>> X = np.repeat(np.eye(3), 20, axis=0)  # twenty copies of three rows

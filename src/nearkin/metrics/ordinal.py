@@ -20,10 +20,6 @@ def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
     -------
     error: float in [0, 1].
 
-    Raises
-    ------
-    ValueError: no comparisons, indices outside X, named objects that are not as many as the points.
-
     Examples
     --------
     >>> nk.metrics.triplet_error([[0.0], [1.0], [3.0]], [[0, 1, 2], [2, 0, 1]])

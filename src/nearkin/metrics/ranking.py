@@ -54,10 +54,6 @@ def recommend(
     scores: (m, k), best first; -inf where fewer than k items are left.
     numbers: (m, k) int64; -1 there.
 
-    Raises
-    ------
-    ValueError: k below 1, unequal width, a number out of range, `candidates` of an index.
-
     Examples
     --------
     >>> nk.metrics.recommend(np.array([[1.0, 0.0]]), np.eye(2), k=1)
@@ -139,10 +135,6 @@ def ranking_metrics(
     Returns
     -------
     values: {"recall@20": float in [0, 1], "ndcg@100": ...}.
-
-    Raises
-    ------
-    ValueError: no user with a relevant pair that counts, unequal shapes, an unknown metric, k below 1.
 
     References
     ----------
@@ -231,10 +223,6 @@ def list_metrics(
     Returns
     -------
     values: {"recall@20": float in [0, 1], ...}.
-
-    Raises
-    ------
-    ValueError: as in `ranking_metrics`; another number of users than `relevant` has.
 
     Examples
     --------

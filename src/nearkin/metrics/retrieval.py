@@ -65,11 +65,6 @@ def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarra
     -------
     hits: (n, K) bool.
 
-    Raises
-    ------
-    ValueError: shapes that do not agree, missing labels.
-    TypeError: text against numbers.
-
     Examples
     --------
     >>> nk.metrics.label_relevance([[1, 2], [2, 2]], [1, 2])
@@ -104,11 +99,6 @@ def recall(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None, n_re
     -------
     recall: float in [0, 1], the mean over queries with something relevant.
 
-    Raises
-    ------
-    ValueError: other shapes, k below 1, n_relevant above the columns of `relevant`.
-    TypeError: ids of two kinds.
-
     Examples
     --------
     >>> nk.metrics.recall([[3, 1, 2]], [[1, 7]], k=2)
@@ -139,10 +129,6 @@ def recall_k_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
     -------
     recall: float in [0, 1].
 
-    Raises
-    ------
-    ValueError, TypeError: as in `recall`.
-
     Examples
     --------
     >>> nk.metrics.recall_k_at_k([[3, 1, 2]], [[1, 7, 3]], k=2)
@@ -161,10 +147,6 @@ def precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -
     Returns
     -------
     precision: float in [0, 1], the mean over queries with something relevant.
-
-    Raises
-    ------
-    ValueError, TypeError: as in `mean_average_precision`.
 
     Examples
     --------
@@ -192,10 +174,6 @@ def average_precision(hits: ArrayLike, n_relevant: ArrayLike | None = None) -> n
     Returns
     -------
     values: (n,) float64 in [0, 1]; 0 for a query with nothing relevant.
-
-    Raises
-    ------
-    ValueError: hits that are not (n, K) bool; n_relevant below the number of hits.
 
     Examples
     --------
@@ -232,11 +210,6 @@ def mean_average_precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | N
     -------
     map: float in [0, 1], the mean over queries with something relevant.
 
-    Raises
-    ------
-    ValueError: other shapes, k below 1.
-    TypeError: ids of two kinds.
-
     Examples
     --------
     >>> nk.metrics.mean_average_precision([[3, 1, 2]], [[1, 2]])
@@ -261,10 +234,6 @@ def ndcg(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> flo
     Returns
     -------
     ndcg: float in [0, 1], the mean over queries with something relevant.
-
-    Raises
-    ------
-    ValueError, TypeError: as in `mean_average_precision`.
 
     Examples
     --------
@@ -368,10 +337,6 @@ def without_self(ids: np.ndarray, own: np.ndarray, of: np.ndarray | None = None)
     Returns
     -------
     others: (q, k - 1), of the type of ids or of.
-
-    Raises
-    ------
-    ValueError: own or of of another shape.
 
     Examples
     --------

@@ -28,10 +28,6 @@ def orthogonal_average(decay: float | None = None) -> Average:
     -------
     average: function for `torch.optim.swa_utils.AveragedModel(multi_avg_fn=...)`.
 
-    Raises
-    ------
-    ValueError: a decay outside [0, 1].
-
     Examples
     --------
     >>> import torch, nearkin as nk

@@ -34,11 +34,6 @@ class BlockRotation(nn.Module):
     block_size: side of a block, from 2 to d, that divides d.
     dtype, device: of the weight. R is computed in float32 at least and used in the type of x.
 
-    Raises
-    ------
-    ValueError: a block_size that does not divide d; by a call another width; by `merge` a layer of another width.
-    TypeError: a dtype that is not floating; by `merge` what is no `nn.Linear`.
-
     References
     ----------
     Qiu et al. (2023), Controlling text-to-image diffusion by orthogonal finetuning (OFT), arXiv:2306.07280.

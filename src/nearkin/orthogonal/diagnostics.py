@@ -30,12 +30,6 @@ def is_orthogonal(X: Any, tol: float | None = None, layout: str | None = None) -
     -------
     ok: bool.
 
-    Raises
-    ------
-    TypeError: what is no floating array or tensor.
-    ValueError: a negative tol, an unknown layout; none where X[0] alone has norm 1, which is no orthonormal matrix but
-        a kernel of one channel.
-
     Examples
     --------
     >>> nk.orthogonal.is_orthogonal(np.eye(3)), nk.orthogonal.is_orthogonal(2 * np.eye(3))

@@ -69,12 +69,6 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     Two options of `RiemannianDescent` are read from groups: `foreach` and `check_finite`, for example
     `GivensDescent([{"params": params, "check_finite": False}], lr)`.
 
-    Raises
-    ------
-    ValueError: a parameter that is not orthonormal or has too few axes, an unknown option, angle "exact" with momentum;
-        by `step`, before any parameter changes, a gradient that is not finite.
-    TypeError: a parameter that is no floating tensor.
-
     References
     ----------
     Jiang et al. (2022), Algorithms 1 and 2 (GCD), arXiv:2203.05082.

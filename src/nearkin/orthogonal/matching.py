@@ -42,10 +42,6 @@ def random_matching(n: int, generator: Seed | torch.Generator = None) -> np.ndar
     -------
     pairs: (n // 2, 2) int64; a tensor on the device of a torch.Generator, else an array.
 
-    Raises
-    ------
-    ValueError: n below 1.
-
     References
     ----------
     Jiang et al. (2022), Algorithm 2 (GCD), arXiv:2203.05082.
@@ -78,10 +74,6 @@ def greedy_matching(W: Array, *, check_input: bool = True) -> Array:
     Returns
     -------
     pairs: (..., n // 2, 2) integers, of the kind and device of W.
-
-    Raises
-    ------
-    ValueError: a W that is not square, symmetric and finite.
 
     References
     ----------
@@ -117,10 +109,6 @@ def max_weight_matching(W: Array, *, check_input: bool = True) -> Array:
     Returns
     -------
     pairs: as of `greedy_matching`.
-
-    Raises
-    ------
-    ValueError: as in `greedy_matching`.
 
     References
     ----------

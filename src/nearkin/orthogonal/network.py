@@ -33,11 +33,6 @@ class MixedOptimizer(Optimizer):
     ----------
     optimizers: at least one, without common parameters. LBFGS, which calls the closure itself, is a TypeError.
 
-    Raises
-    ------
-    ValueError: no optimizer, or parameters in two of them.
-    TypeError: LBFGS, or what is no optimizer.
-
     Examples
     --------
     >>> import torch, nearkin as nk
@@ -175,10 +170,6 @@ def orthogonal_optimizer(
     Returns
     -------
     optimizer: an optimizer on the manifold, or a `MixedOptimizer` with `others`.
-
-    Raises
-    ------
-    ValueError, TypeError: an unknown method or option, and as in `GivensDescent`.
 
     Examples
     --------

@@ -205,10 +205,6 @@ class Adam:
     ----------
     betas, eps: as given.
 
-    Raises
-    ------
-    ValueError: by the optimizer: a beta outside [0, 1), a negative eps.
-
     References
     ----------
     Kingma & Ba (2015), Adam: a method for stochastic optimization.

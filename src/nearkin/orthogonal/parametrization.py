@@ -85,10 +85,6 @@ def orthogonal_(
     -------
     weight: the parameter.
 
-    Raises
-    ------
-    ValueError: a parameter that is no matrix or kernel; groups of channels; NaN or infinity with init="nearest".
-
     Examples
     --------
     >>> import torch
@@ -134,11 +130,6 @@ def orthogonal_parametrization(module: nn.Module, name: str = "weight") -> nn.Mo
     Returns
     -------
     module: the same.
-
-    Raises
-    ------
-    ValueError, TypeError: a parameter that cannot be orthonormal; a P without full rank, which has no polar factor;
-        groups of channels.
 
     Examples
     --------

@@ -45,10 +45,6 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         device, as CUDA graphs need it. Steps of a norm above about 1/2 are then shortened; give check_finite=False too.
     maximize, layout, callback: see `GivensDescent`.
 
-    Raises
-    ------
-    ValueError, TypeError: as in `GivensDescent`; capturable with another retraction or with Adam.
-
     References
     ----------
     Choromanski et al. (2020), eq. 4 (flows), arXiv:2003.13563; Absil, Mahony & Sepulchre (2008), Optimization

@@ -53,10 +53,6 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     check_finite: see `RiemannianDescent`; so is `foreach`, which is read from groups.
     momentum, maximize, stabilize_every, layout, random_state, callback: see `GivensDescent`.
 
-    Raises
-    ------
-    ValueError, TypeError: as in `GivensDescent`; a component_size outside 2..d, "importance" with more than 2 axes.
-
     References
     ----------
     Choromanski et al. (2020), eqs. 7-9 (flows), arXiv:2003.13563.

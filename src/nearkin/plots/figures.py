@@ -40,10 +40,6 @@ def plot_convergence(
     -------
     ax: the axes.
 
-    Raises
-    ------
-    TypeError: curves that are no mapping of sequences.
-
     Examples
     --------
     >>> nk.plots.plot_convergence({"procrustes": [3.0, 2.0, 1.5]}).get_ylabel()
@@ -170,11 +166,6 @@ def plot_map(
     Returns
     -------
     ax: the axes.
-
-    Raises
-    ------
-    ValueError: names of another number than X.
-    TypeError: what are no `Comparisons`.
 
     Examples
     --------

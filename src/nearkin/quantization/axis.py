@@ -47,10 +47,6 @@ class AxisQuantizer(ReconstructingTransformer):
     levels_: (n_bytes, w) int64, values of each grid; their product is at most 256 in a byte.
     normalized_, n_features_in_: as in `ProductQuantizer`.
 
-    Raises
-    ------
-    ValueError: by `fit`: n_bytes above the columns of X, NaN or infinity.
-
     References
     ----------
     Cover & Thomas (2006), Elements of information theory, section 10.3; Lloyd (1982), Least squares quantization in

@@ -201,10 +201,6 @@ def best(
     -------
     found: `Best` with quantizer (fitted), norms (give them to `Index.build`) and trials (a record a candidate).
 
-    Raises
-    ------
-    ValueError, TypeError: before any work: NaN, n_vectors below n, an unknown metric.
-
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)

@@ -173,11 +173,6 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     gain_interval_: the ends of its 95 % interval, paired by query.
     n_iter_, n_features_in_: rounds done, columns.
 
-    Raises
-    ------
-    ValueError: by `fit`: an unknown codec, fewer than 20 queries, NaN or infinity.
-    TypeError: a codec without encode and decode.
-
     References
     ----------
     Gong & Lazebnik (2011), Iterative quantization; Ge et al. (2013), Optimized product quantization.

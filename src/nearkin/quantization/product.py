@@ -121,11 +121,6 @@ class ProductQuantizer(ReconstructingTransformer):
     normalized_: whether the training vectors had norm 1, as in an index by cosine.
     n_iter_, n_features_in_: rounds done, columns.
 
-    Raises
-    ------
-    ValueError: by `fit`: fewer vectors than centroids, n_subspaces above d, an unknown option, NaN or infinity.
-    TypeError: an argument that is no number where one is needed.
-
     References
     ----------
     Jégou et al. (2011), Product quantization for nearest neighbor search; Ge et al. (2013), Optimized product

@@ -332,10 +332,6 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     coarse_centroids_: (n_lists, d) float32, or None.
     history_, normalized_, n_iter_, n_features_in_: as in `ProductQuantizer`.
 
-    Raises
-    ------
-    ValueError: by `fit`, as in `ResidualQuantizer`.
-
     References
     ----------
     Chen, Guan & Wang (2010), as in `ResidualQuantizer`; Ge et al. (2013), as in `ProductQuantizer`.
@@ -382,10 +378,6 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     codebooks_: (1, M, K, d) float32.
     rotation_: (d, d), the identity.
     coarse_centroids_, history_, normalized_, n_features_in_: as in `ProductResidualQuantizer`.
-
-    Raises
-    ------
-    ValueError: by `fit`: fewer vectors than centroids, n_centroids that is no power of two, an unknown option, NaN.
 
     References
     ----------

@@ -52,10 +52,6 @@ class ScalarQuantizer(ReconstructingTransformer):
     clipped_: the share of vectors beyond either end.
     normalized_, n_features_in_: as in `ProductQuantizer`.
 
-    Raises
-    ------
-    ValueError: by `fit`: n_bits other than 4, 6, 8 and 16, NaN or infinity; with 16 bits values beyond half precision.
-
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(100, 6)).astype(np.float32)

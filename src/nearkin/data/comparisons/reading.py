@@ -90,12 +90,6 @@ def read_comparisons(
     -------
     comparisons: `Comparisons`; `source` describes the reading.
 
-    Raises
-    ------
-    ValueError: columns whose names do not tell the form (it names what to type), faulty cells, answers that are none of
-        the shown objects, ratings outside the scale.
-    FileNotFoundError: no such file.
-
     Examples
     --------
     >>> from pathlib import Path

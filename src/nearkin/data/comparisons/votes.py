@@ -128,11 +128,6 @@ def split_comparisons(
     -------
     train, test: `Comparisons`.
 
-    Raises
-    ------
-    ValueError: an empty part, unknown annotators, an unknown rule.
-    TypeError: what are no `Comparisons`.
-
     Examples
     --------
     >>> answers = nk.data.comparisons_from_vectors(np.eye(5), 50, random_state=0)
@@ -187,10 +182,6 @@ def comparisons_from_vectors(
     Returns
     -------
     comparisons: `Comparisons`, (n_comparisons, 3) or (n_comparisons, 4).
-
-    Raises
-    ------
-    ValueError: too few vectors, NaN, n_comparisons below 1, noise outside 0..1.
 
     References
     ----------

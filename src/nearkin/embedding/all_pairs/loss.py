@@ -177,12 +177,6 @@ class AllPairsLoss:
     shape: (m, n).
     omega, regularization: as given.
 
-    Raises
-    ------
-    ValueError: a negative omega or regularization, a loss that is not convex, labels or weights that do not fit; by a
-        call P or Q of another shape; by `gradient` and `gauss_newton_product` a result too large for the 16 bits of P.
-    TypeError: P and Q that are not of one floating type; 16 bits count as float32.
-
     References
     ----------
     Yuan et al. (2021), eqs. 5-8 (ESL), arXiv:2010.13511.

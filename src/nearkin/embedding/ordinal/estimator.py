@@ -120,11 +120,6 @@ class OrdinalEmbedding(BaseEstimator):
     rater_reliability_: rater -> weight, or None.
     dimension_curve_: the error by dimension, of n_components="auto".
 
-    Raises
-    ------
-    ValueError: by `fit`: fewer than 3 objects, answers that cancel out, an unknown loss or solver, a number out of
-        range; by `predict_proba` a loss without probabilities ("gnmds", "soe").
-
     References
     ----------
     Ma et al. (2021), Fast stochastic ordinal embedding (SVRG-SBB), arXiv:1912.00362; van der Maaten & Weinberger

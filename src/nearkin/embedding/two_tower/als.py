@@ -65,10 +65,6 @@ class ALS(AbstractSolver):
     ----------
     max_iter, max_seconds, patience, cg_steps, block_size: as given.
 
-    Raises
-    ------
-    ValueError: by `TwoTower.fit`: a number below 1, modules of your own, a loss other than `AllPairs`.
-
     References
     ----------
     Hu, Koren & Volinsky (2008), Collaborative filtering for implicit feedback datasets; Rendle et al. (2021), iALS++,

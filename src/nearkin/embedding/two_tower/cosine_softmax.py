@@ -256,11 +256,6 @@ class CosineSoftmax(BaseEstimator):
     ----------
     temperature, bias_power, imputed: as given; `TwoTower.loss_` holds those chosen.
 
-    Raises
-    ------
-    ValueError: by `TwoTower.fit`: a temperature below 0.03, a bias_power beyond -2..2, imputed outside 0..1, features
-        or towers of your own.
-
     Examples
     --------
     >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
@@ -358,10 +353,6 @@ class SphereSweeps(AbstractSolver):
     Attributes
     ----------
     max_iter, max_seconds, patience, n_sampled, momentum: as given.
-
-    Raises
-    ------
-    ValueError: by `TwoTower.fit`: n_components of 1 with a bias, a loss other than `CosineSoftmax`.
 
     Examples
     --------

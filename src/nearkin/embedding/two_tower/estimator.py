@@ -92,12 +92,6 @@ class TwoTower(BaseEstimator):
     index_: the trained copy of `index`.
     exact_embeddings_: both sides without an index; solver "joint" trains them first.
 
-    Raises
-    ------
-    ValueError: by `fit`: settings that do not go together, a loss, solver or number out of range, features of other
-        ids; by `recommend` and `similar` an unknown id.
-    TypeError: by `fit`: what are no `Interactions`.
-
     References
     ----------
     Yuan et al. (2021), Efficient optimization methods for extreme similarity learning (ESL), arXiv:2010.13511.

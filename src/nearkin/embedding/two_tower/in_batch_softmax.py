@@ -108,10 +108,6 @@ class InBatchSoftmax(AbstractSampledLoss):
     ----------
     weighting: as given.
 
-    Raises
-    ------
-    ValueError: by `TwoTower.fit`: an unknown weighting, a solver other than Adam.
-
     References
     ----------
     Yi et al. (2019), Sampling-bias-corrected neural modeling for large corpus item recommendations.

@@ -97,10 +97,6 @@ class AllPairs(BaseEstimator):
     ----------
     omega, pair_loss, weighting, labels: as given; `TwoTower.loss_` holds them as they were chosen.
 
-    Raises
-    ------
-    ValueError: by `TwoTower.fit`: a number out of range, an unknown name, weights that are all 0.
-
     References
     ----------
     Yuan et al. (2021), eqs. 5-8 (ESL), arXiv:2010.13511.

@@ -263,12 +263,6 @@ class IndexingLayer(nn.Module):
     codebooks: (M, K, d/M), in the rotated space.
     rotation_matrix: (d, d), without a graph.
 
-    Raises
-    ------
-    ValueError: n_subspaces that does not divide d, an unknown option; by `forward` another width, NaN or infinity; by
-        `export` and `codes` before the start.
-    TypeError: by `forward` anything but a tensor of floating point.
-
     References
     ----------
     Jiang et al. (2022), eq. 1 and Algorithm 2 (GCD), arXiv:2203.05082.
