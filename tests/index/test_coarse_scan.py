@@ -112,3 +112,11 @@ def test_what_was_searched_or_changed_before_changes_no_result(name: str, tmp_pa
         for a, b in zip(one.search(Q, 10), fresh.search(Q, 10), strict=True):
             np.testing.assert_array_equal(a, b)
     assert same(index.update(index.row_ids[:10], X[100:110])) > 0.97
+
+
+def test_equal_rows_have_answers(rng: np.random.Generator) -> None:
+    index = Index.build(np.repeat(X[:1], 1_200, axis=0), fitted("axis"))
+    for _ in range(2):
+        scores, ids = index.search(Q, 10)
+        assert (ids >= 0).all()
+        np.testing.assert_allclose(scores, scores[:, :1].repeat(10, axis=1), rtol=1e-5)

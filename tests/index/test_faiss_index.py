@@ -1,7 +1,9 @@
 """What is read from an untrusted `index.faiss`: nearkin's own types, whole, and nothing that names another file."""
 
 import os
+import signal
 import struct
+import threading
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -52,10 +54,13 @@ def build(kind: str, ids: np.ndarray | None = None, **options: object) -> Index:
     return Index.build(X[some], fitted(kind), None if ids is None else ids[some], **options)
 
 
-def test_a_file_cut_or_lengthened_anywhere_is_one_clear_error(tmp_path: Path) -> None:
+def test_what_nearkin_writes_is_read_and_a_file_cut_or_lengthened_is_one_clear_error(tmp_path: Path) -> None:
+    """Tables of 4-bit codes in many lists are longer than their file, and it could not be loaded."""
     for kind in KINDS:
-        folder = tmp_path / kind
-        build(kind).save(folder)
+        folder, index = tmp_path / kind, build(kind)
+        index.save(folder)
+        for found, expected in zip(Index.load(folder).search(X, 3), index.search(X, 3), strict=True):
+            np.testing.assert_array_equal(found, expected, err_msg=kind)
         whole = (folder / "index.faiss").read_bytes()
         match = rf"{kind}/index.faiss cannot be read as nearkin's index of (bits|vectors) \("
         for damaged in [*(whole[:size] for size in range(0, len(whole), max(1, len(whole) // 4))), whole + b"\0"]:
@@ -94,18 +99,30 @@ def test_no_array_is_made_longer_than_the_file(tmp_path: Path) -> None:
 
 def test_a_load_leaves_faiss_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While an index was loaded, other threads could not read longer files, and a process forked then hung."""
-    limits, during, plain = (
-        (faiss.get_deserialization_vector_byte_limit, faiss.get_deserialization_loop_limit),
-        [],
-        faiss.read_index,
-    )
-    before = [limit() for limit in limits]
-    monkeypatch.setattr(
-        faiss, "read_index", lambda *given: during.append([limit() for limit in limits]) or plain(*given)
-    )
+    limits = faiss.get_deserialization_vector_byte_limit, faiss.get_deserialization_loop_limit
+    before, during, plain = [limit() for limit in limits], [], faiss.read_index
+    reading, forked = threading.Event(), threading.Event()
+
+    def slowly(*given: object) -> object:
+        during.append([limit() for limit in limits])
+        if threading.current_thread() is not threading.main_thread():
+            reading.set()
+            forked.wait(60)
+        return plain(*given)
+
+    monkeypatch.setattr(faiss, "read_index", slowly)
     Index.build(X).save(tmp_path / "idx")
+    thread = threading.Thread(target=Index.load, args=[tmp_path / "idx"])
+    thread.start()
+    assert reading.wait(60)
+    if not (child := os.fork()):
+        signal.alarm(30)
+        os._exit(len(Index.load(tmp_path / "idx")) != 300)
+    forked.set()
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
     Index.load(tmp_path / "idx")
-    assert during == [before]
+    assert during == [before, before]
 
 
 def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path: Path) -> None:

@@ -189,3 +189,10 @@ def test_arrays_of_other_norms_are_refused() -> None:
     )  # fmt: skip
     calls = (partial(Norms.checked, **whole | change, shape=(5, 2)) for change in changes)
     each_refused((call, ValueError, "cannot be of 5 rows") for call in calls)
+
+
+def test_all_rows_are_encoded_again_with_their_norms() -> None:
+    index = Index.build(ROWS, fitted("product"), norms=True)
+    index.recode(fitted("product, lists"), ROWS)
+    expected = Index.build(ROWS, fitted("product, lists"), norms=index.norms)
+    np.testing.assert_allclose(index.search(QUERIES, 5)[0], expected.search(QUERIES, 5)[0], rtol=1e-5)

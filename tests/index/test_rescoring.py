@@ -115,3 +115,17 @@ def test_an_offset_of_a_column_costs_kept_vectors_nothing(tmp_path, rng, kind):
         results = (one.search(B, 10, oversample=150)[1] for one in (index, nk.Index.load(tmp_path / f"{offset}")))
         found += [nk.metrics.knn_recall(ids, A, B) for ids in results]
     assert min(found) > max(found) - 0.03 > 0.9, found
+
+
+def test_whole_numbers_and_rows_of_zeros_are_exact_in_int8():
+    X = np.array([[-127, 3, 0], [0, 0, 0], [127, 126, 1]], np.float32)
+    kept = nk.Index.build(X, keep_vectors="int8").kept
+    assert kept is not None
+    np.testing.assert_array_equal(kept.rows(np.arange(3)), X)
+
+
+def test_an_index_that_keeps_vectors_is_loaded_before_its_first_row(tmp_path):
+    """Its file of vectors had shape (0, 0), and loading called the folder damaged."""
+    nk.Index.empty(4, keep_vectors=True).save(tmp_path / "idx")
+    loaded = nk.Index.load(tmp_path / "idx").add(np.eye(4, dtype=np.float32))
+    assert loaded.search(np.eye(4)[:1], 1, oversample=4)[1].tolist() == [[0]]

@@ -7,7 +7,7 @@ import pytest
 
 from nearkin import Index, ProductQuantizer
 from nearkin.index import code_tables, searching
-from nearkin.index.searching import decoded_rows, normalised, rows_at_norms
+from nearkin.index.searching import Kept, decoded_rows, normalised, rows_at_norms
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from tests.covering import each
 
@@ -15,6 +15,7 @@ X = np.random.default_rng(0).normal(size=(900, 12)).astype(np.float32)
 MADE = {
     "flat": ResidualQuantizer(3, 16, max_iter=1, random_state=0),
     "bytes": ResidualQuantizer(2, 256, max_iter=1, random_state=0),
+    "nine bits": ResidualQuantizer(2, 512, max_iter=1, random_state=0),
     "odd bits": ResidualQuantizer(2, 8, max_iter=1, random_state=0),
     "product": ProductResidualQuantizer(2, 2, 16, max_iter=1, random_state=0),
     "lists": ResidualQuantizer(3, 16, n_lists=7, max_iter=1, random_state=0),
@@ -30,7 +31,7 @@ def test_the_slow_twin_is_faiss(kind, monkeypatch):
     monkeypatch.setattr(searching, "_MANY", 20)
     index = Index.build(X, MADE[kind], n_probe=3 if "lists" in kind else None)
     few = [X[:1] + 0.1, X[5:16] + 0.1]
-    for Q in few if kind in ("bytes", "odd bits") else [*few, X[:60] + 0.1]:
+    for Q in few if kind in ("bytes", "nine bits", "odd bits") else [*few, X[:60] + 0.1]:
         (scores, found), (expected, ids) = index.search(Q, 10), index.faiss_index.search(Q, 10)
         np.testing.assert_allclose(scores, expected, rtol=1e-4)
         assert (found == ids).mean() > (0.98 if len(Q) == 60 else 0.95)
@@ -113,3 +114,14 @@ def test_candidates_for_kept_vectors_are_those_of_the_codes(kind: str) -> None:
     truth, codes = (-(Q @ X.T)).argsort(axis=1)[:, :10], slow_twin(index, Q, 20)
     most = float((truth[:, :, None] == codes[:, None]).any(axis=2).mean())
     assert recall(index.search(Q, 10, oversample=2)[1], truth, 10) > most - 0.005
+
+
+def test_one_who_changes_faiss_himself_gets_new_tables():
+    index = Index.build(X[:500], MADE["flat"])
+    kept, inner = Kept(), index.faiss_index
+    first = kept.scan(inner).tables
+    assert kept.scan(inner).tables is first
+    inner.add(X[500:])
+    assert kept.scan(inner).tables is not first
+    kept.forget()
+    assert kept.scan(inner).tables.search(X[:1], 3)[0].shape == (1, 3)

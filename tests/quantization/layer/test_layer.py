@@ -212,3 +212,13 @@ def test_autocast_and_compile_leave_the_layer_alone() -> None:
         warnings.simplefilter("ignore")
         compiled = torch.compile(torch.nn.Sequential(torch.nn.Identity(), layer), backend="eager")
         assert compiled(rows(16))[0].shape == (16, D)
+
+
+def test_few_rows_wait_and_say_so() -> None:
+    layer = IndexingLayer(D, M, K, buffer_size=2)
+    layer(rows(5))
+    assert layer.phase == "collect"  # two rows were asked for, eight centroids need eight
+    with pytest.warns(UserWarning, match="vectors: 5, fewer than the 8 centroids"):
+        assert not layer.start()
+    layer(rows(3, 1))
+    assert layer.phase == "train"
