@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 
 import nearkin as nk
 from nearkin.quantization import IndexingLayer
-from tests.contracts.test_ecosystem import PUBLIC
 
 ROTATIONS = (None, "procrustes", "cayley", "givens-greedy", "givens-steepest", "givens-random")
 DRAWS = np.random.default_rng(0)
@@ -34,12 +32,6 @@ def learners() -> dict[str, tuple[Any, Callable[[Any, int], Any]]]:
     ordinal = nk.OrdinalEmbedding(2, max_iter=2, random_state=np.random.default_rng(0))
     made["ordinal"] = ordinal, lambda model, i: model.partial_fit(TRIPLETS[i])
     made[LAYER] = IndexingLayer(6, 2, 8, random_state=0), lambda layer, i: layer(torch.from_numpy((A, B, C)[i]))[1]
-    for name, model in PUBLIC.items():
-        seeded = {"random_state": np.random.default_rng(0)} if hasattr(model, "random_state") else {}
-        made[name] = (
-            clone(model).set_params(**seeded),
-            lambda model, i, y=name == "Bridge": model.fit((A, B, C)[i], C[:, :5] if y else None),
-        )
     return made
 
 

@@ -1,9 +1,10 @@
 """The indexing layer: its gradient against the definition, its phases, its codes, bad input."""
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from itertools import cycle
 
-import faiss
 import numpy as np
 import pytest
 import torch
@@ -13,6 +14,7 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.quantization import IndexingLayer, optimizers
 from nearkin.quantization.layer.layer import ROTATIONS, StraightThrough, nearest
 from tests.covering import each
+from tests.refusals import each_refused
 
 D, M, K = 8, 2, 8
 
@@ -95,23 +97,17 @@ def test_every_rule_lowers_the_distortion_and_stays_a_rotation(rotation: str, ce
     assert torch.equal(now, R) == (rotation == "frozen")
 
 
-def test_layer_index_and_faiss_give_the_same_codes() -> None:
-    for n_lists in (0, 4):
-        layer = started(n_lists=n_lists)
-        train(layer, 5)
-        X = rows(100, 5).numpy()
-        codes = layer.codes(X)
-        index = layer.export(X, metric="l2")
-        np.testing.assert_array_equal(index.quantizer.encode(X), codes)
-        plain = layer.to_quantizer().to_faiss()
-        assert isinstance(plain, faiss.IndexPreTransform)
-        np.testing.assert_array_equal(plain.sa_decode(plain.sa_encode(X)).shape, X.shape)
-        decoded = layer.to_quantizer().decode(codes)
-        np.testing.assert_allclose(plain.sa_decode(plain.sa_encode(X)), decoded, atol=1e-4)
-        with torch.no_grad():
-            trained = layer(torch.from_numpy(X))[0].numpy()
-            np.testing.assert_allclose(trained, decoded, atol=1e-4)
-            np.testing.assert_array_equal(layer.eval()(torch.from_numpy(X))[0].numpy(), decoded)
+@each("n_lists", [0, 4])
+def test_layer_index_and_faiss_give_the_same_codes(n_lists: int) -> None:
+    layer, X = started(n_lists=n_lists), rows(100, 5)
+    train(layer, 5)
+    codes, plain = layer.codes(X.numpy()), layer.to_quantizer().to_faiss()
+    np.testing.assert_array_equal(layer.export(X.numpy(), metric="l2").quantizer.encode(X.numpy()), codes)
+    decoded = layer.to_quantizer().decode(codes)
+    np.testing.assert_allclose(plain.sa_decode(plain.sa_encode(X.numpy())), decoded, atol=1e-4)
+    with torch.no_grad():
+        np.testing.assert_allclose(layer(X)[0], decoded, atol=1e-4)
+        np.testing.assert_array_equal(layer.eval()(X)[0], decoded)
 
 
 @each(
@@ -159,24 +155,18 @@ def test_eval_before_training_passes_rows_and_codes_say_what_to_do() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match=r"n_subspaces is 3, which does not divide d=8; give one of 1, 2, 4, 8"):
-        IndexingLayer(8, 3)
-    with pytest.raises(ValueError, match="rotation is 'opq'"):
-        IndexingLayer(8, 2, rotation="opq")
-    layer = started()
-    x = rows(4)
-    x[2, 1] = float("nan")
-    with pytest.raises(ValueError, match=r"x contains NaN or infinity in 1 of 4 rows, the first is row 2"):
-        layer(x)
-    for other in (rows(4).long(), rows(4).numpy(), [[0.0] * 8]):  # before, integers came back as integers
-        with pytest.raises(TypeError, match=r"pass torch.as_tensor\(x, dtype=torch.float32\)"):
-            layer(other)
-    with pytest.raises(ValueError, match=r"x has shape \(4, 5\); the layer needs \(b, 8\)"):
-        layer(x[:, :5])
-    with pytest.raises(RuntimeError, match=r"centroids.codebooks.*\[2, 8, 4\]"):
-        IndexingLayer(8, 4, K).load_state_dict(layer.state_dict())
-    with pytest.raises(ValueError, match="the layer needs"):
-        IndexingLayer(8, 4, K).start_from(layer.to_quantizer())
+    layer, x, spoilt = started(), rows(4), rows(4)
+    spoilt[2, 1] = float("nan")
+    cases: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: IndexingLayer(8, 3), ValueError, "n_subspaces is 3.* d=8.* 1, 2, 4, 8"),
+        (lambda: IndexingLayer(8, 2, rotation="opq"), ValueError, "rotation is 'opq'"),
+        (lambda: layer(spoilt), ValueError, "x contains NaN.* in 1 of 4 rows.* row 2"),
+        (lambda: layer(x[:, :5]), ValueError, r"x has shape \(4, 5\).*\(b, 8\)"),
+        (lambda: IndexingLayer(8, 4, K).load_state_dict(layer.state_dict()), RuntimeError, r"codebooks.*\[2, 8, 4\]"),
+        (lambda: IndexingLayer(8, 4, K).start_from(layer.to_quantizer()), ValueError, "the layer needs"),
+        *((partial(layer, given), TypeError, "torch.as_tensor") for given in (x.long(), x.numpy(), [[0.0] * 8])),
+    ]
+    each_refused(cases)
 
 
 @each("dtype", [torch.float64, torch.float16, torch.bfloat16])
