@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from itertools import cycle, product, repeat
 from pathlib import Path
 from uuid import UUID
@@ -17,10 +17,10 @@ import pandas as pd
 import pytest
 
 import nearkin as nk
-from nearkin import Index, Interactions, ProductQuantizer, RandomHyperplanes
+from nearkin import Index, Interactions, ProductQuantizer
 from nearkin.index import coarse_scan, faiss_index, identifiers, searching
-from nearkin.linalg.norms import Norms
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+from tests.index.test_machine import LISTS, fitted
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 8)).astype(np.float32)
@@ -28,14 +28,8 @@ NEW = rng.normal(size=(70, 8)).astype(np.float32)
 UNIT = X / np.linalg.norm(X, axis=1, keepdims=True)
 
 KINDS = {
-    "exact": (None, "l2"),
-    "pq": (ProductQuantizer(4, 32, max_iter=2, random_state=0), "l2"),
-    "scalar": (ScalarQuantizer(8), "ip"),
-    "fast scan": (ProductQuantizer(4, 16, max_iter=2, random_state=0), "l2"),
-    "lists": (ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0), "ip"),
-    "fast-scan lists": (ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0), "l2"),
-    "sums": (ResidualQuantizer(3, 32, max_iter=2, random_state=0), "l2"),
-    "bits": (RandomHyperplanes(24, random_state=0), "hamming"),
+    **{"exact": "l2", "product": "l2", "8 bits a column": "ip", "4 bits": "l2", "lists": "ip"},
+    **{"4 bits in lists": "l2", "sums": "l2", "bits": "hamming"},
 }
 NAMES = {
     "counted": lambda n: None,
@@ -45,24 +39,11 @@ NAMES = {
 
 
 # for what the kind of codes has hardly to do with: one for each way that FAISS stores them
-some_kinds = pytest.mark.parametrize("kind", ["exact", "fast-scan lists", "sums", "bits"], indirect=True)
+some_kinds = pytest.mark.parametrize("kind", ["exact", "4 bits in lists", "sums", "bits"])
 
 
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> tuple[object, str, Norms | None]:
-    return fitted(request.param)
-
-
-@cache
-def fitted(name: str) -> tuple[object, str, Norms | None]:
-    quantizer, metric = KINDS[name]
-    norms = Norms.learned(X) if name.startswith("norms") else None
-    return None if quantizer is None else quantizer.fit(X), metric, norms
-
-
-def build(rows: np.ndarray, kind: tuple[object, str, Norms | None], ids: object, **options: object) -> Index:
-    quantizer, metric, norms = kind
-    return Index.build(rows, quantizer, ids, metric, n_probe=5, norms=norms, **options)
+def build(rows: np.ndarray, kind: str, ids: object, **options: object) -> Index:
+    return Index.build(rows, fitted(kind, False), ids, KINDS[kind], n_probe=LISTS, **options)
 
 
 def all_hits(index: Index, Q: np.ndarray = X[:4], **options: object) -> list[dict[object, float]]:
@@ -71,11 +52,11 @@ def all_hits(index: Index, Q: np.ndarray = X[:4], **options: object) -> list[dic
     return [dict(zip(found.tolist(), row.tolist(), strict=True)) for found, row in zip(ids, scores, strict=True)]
 
 
-@pytest.mark.parametrize("kind", ["fast scan", "fast-scan lists"], indirect=True)
+@pytest.mark.parametrize("kind", ["4 bits", "4 bits in lists"])
 def test_joined_parts_hold_no_memory_that_nobody_wrote(kind) -> None:
     """The unused places of the last block differed from run to run, and went into the file."""
     whole = build(X[:100], kind, None)
-    parts = [Index.empty(8, *kind[:2]).add(X[rows]) for rows in (slice(0, 41), slice(41, 100))]
+    parts = [Index.empty(8, fitted(kind, False), KINDS[kind]).add(X[rows]) for rows in (slice(0, 41), slice(41, 100))]
     joined = parts[0].merge(parts[1])
     if whole.n_lists is None:
         np.testing.assert_array_equal(*(faiss.serialize_index(index.faiss_index) for index in (whole, joined)))
@@ -83,7 +64,7 @@ def test_joined_parts_hold_no_memory_that_nobody_wrote(kind) -> None:
     assert all_hits(joined.add(NEW)) == all_hits(expected)
 
 
-@pytest.mark.parametrize("kind", ["fast scan", "fast-scan lists"], indirect=True)
+@pytest.mark.parametrize("kind", ["4 bits", "4 bits in lists"])
 def test_plain_faiss_adds_rows_where_others_were_removed(kind) -> None:
     """FAISS joins new codes to the bits that its `remove_ids` leaves behind the last row."""
     index, new = build(X[:100], kind, None).remove(np.arange(0, 100, 3)), build(NEW, kind, None)
@@ -108,12 +89,12 @@ def state(index: Index) -> tuple[object, ...]:
 # the vectors come last, when FAISS has the codes; others than product codes FAISS adds in one step
 STOPS = [
     *zip(KINDS, repeat("vectors"), cycle(["add", "update"]), cycle([StoppedError, StoppedError, KeyboardInterrupt])),
-    *(("pq", "codes", change, StoppedError) for change in ("add", "update")),
-    *((name, "callback", "update", KeyboardInterrupt) for name in ("exact", "fast-scan lists")),
+    *(("product", "codes", change, StoppedError) for change in ("add", "update")),
+    *((name, "callback", "update", KeyboardInterrupt) for name in ("exact", "4 bits in lists")),
 ]
 
 
-@pytest.mark.parametrize(("kind", "where", "change", "error"), STOPS, indirect=["kind"])
+@pytest.mark.parametrize(("kind", "where", "change", "error"), STOPS)
 def test_a_change_that_raises_changes_nothing(kind, change: str, where: str, error, monkeypatch) -> None:
     """`add` left the rows of the chunks before, without their ids and vectors."""
 
@@ -178,7 +159,7 @@ def test_three_threads_add_and_no_row_or_id_is_lost(kind) -> None:
 @some_kinds
 def test_a_search_sees_the_index_before_or_after_a_change(kind) -> None:
     index = build(X, kind, np.arange(300), keep_vectors=True)
-    exact = Index.build(X, metric=kind[1] if kind[1] != "hamming" else "l2")
+    exact = Index.build(X, metric=KINDS[kind] if kind != "bits" else "l2")
     first = exact.search(X, 1)[1].ravel()
     done = threading.Event()
 
@@ -195,7 +176,7 @@ def test_a_search_sees_the_index_before_or_after_a_change(kind) -> None:
         while not done.is_set():
             sizes = index.search(X, 400)[0].shape[1]
             assert sizes in (300, 370)
-            if kind[1] != "ip":
+            if KINDS[kind] != "ip":
                 found = index.search(X, 1, oversample=100)[1].ravel()
                 assert ((found == first) | (found >= 1000)).all()
 
@@ -279,7 +260,7 @@ def test_merging_both_ways_at_once_ends() -> None:
 
 
 def test_the_direct_map_that_an_export_made_does_not_stand_in_the_way() -> None:
-    index = build(X, fitted("lists"), None)
+    index = build(X, "lists", None)
     faiss.downcast_index(faiss.downcast_index(index.faiss_index).index).make_direct_map()
     assert len(index.remove([4]).add(NEW).update([7], X[:1])) == 369
 

@@ -5,53 +5,40 @@ import signal
 import struct
 import threading
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 import faiss
 import numpy as np
 import pytest
 
-from nearkin import Index, ProductQuantizer, RandomHyperplanes
-from nearkin.contracts import Quantizer
+from nearkin import Index, ProductQuantizer
 from nearkin.index.faiss_index import read_faiss, write_faiss
-from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
+from nearkin.quantization import ProductResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
+from tests.index.test_machine import MADE, fitted
 from tests.refusals import each_refused
 from tests.storage.signed import signed
 
 X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
 FEW = {"max_iter": 1, "random_state": 0}
-CODED = {
-    "pq": ProductQuantizer(4, 32, rotation=None, **FEW),
-    "odd fast scan": ProductQuantizer(1, 16, **FEW),
-    "lists": ProductQuantizer(4, 32, n_lists=5, **FEW),
+SPECIAL = {
+    "odd 4 bits": ProductQuantizer(1, 16, **FEW),
     "6 bits a column": ScalarQuantizer(6),
-    "half floats": ScalarQuantizer(16),
-    "axes": AxisQuantizer(3),
     "padded and rotated": ProductQuantizer(3, 32, n_lists=4, **FEW),
     "sparse lists": ProductQuantizer(4, 32, n_lists=60, **FEW),
-    "many fast-scan lists": ProductQuantizer(8, 16, n_lists=60, **FEW),  # whose tables are longer
-    "residual": ResidualQuantizer(3, 16, **FEW),
-    "residual lists": ResidualQuantizer(3, 16, n_lists=5, **FEW),
-    "product residual": ProductResidualQuantizer(3, 2, 16, **FEW),
-    "product residual lists": ProductResidualQuantizer(2, 2, 16, n_lists=5, **FEW),
+    "many lists": ProductQuantizer(8, 16, n_lists=60, **FEW),  # whose tables are longer
+    "padded sums": ProductResidualQuantizer(3, 2, 16, **FEW),
+    "product sums in lists": ProductResidualQuantizer(2, 2, 16, n_lists=5, **FEW),
 }
-KINDS = ["exact", "exact ip", "bits", *CODED]
-
-
-@cache
-def fitted(kind: str) -> Quantizer:
-    return CODED[kind].fit(X)
+KINDS, BITS = [*MADE, *SPECIAL, "exact ip"], ("bits", "learned bits")
 
 
 def build(kind: str, ids: np.ndarray | None = None, **options: object) -> Index:
-    if kind.startswith("exact"):
-        return Index.build(X, ids=ids, metric="ip" if kind == "exact ip" else "l2", **options)
-    if kind == "bits":
-        return Index.build(X, RandomHyperplanes(12, random_state=0), ids, "hamming", **options)
-    some = slice(0, 20) if kind == "sparse lists" else slice(None)  # most lists stay empty
-    return Index.build(X[some], fitted(kind), None if ids is None else ids[some], **options)
+    if kind in SPECIAL:
+        some = slice(0, 20) if kind == "sparse lists" else slice(None)  # most lists stay empty
+        return Index.build(X[some], SPECIAL[kind].fit(X), None if ids is None else ids[some], **options)
+    metric = "hamming" if kind in BITS else "ip" if kind == "exact ip" else "l2"
+    return Index.build(X, fitted(kind.removesuffix(" ip"), False), ids, metric, **options)
 
 
 def test_what_nearkin_writes_is_read_and_a_file_cut_or_lengthened_is_one_clear_error(tmp_path: Path) -> None:
@@ -90,7 +77,7 @@ def test_no_array_is_made_longer_than_the_file(tmp_path: Path) -> None:
         for place in range(4 + number % 9, min(len(whole) - 8, 230), 9):
             copied.write_bytes(whole[:place] + struct.pack("<q", 2**41) + whole[place + 8 :])
             try:
-                read_faiss(copied, np.arange(300), binary=kind == "bits")
+                read_faiss(copied, np.arange(300), binary=kind in BITS)
             except ValueError as error:
                 said.add(str(error))
     assert any("it announces more than it has" in text for text in said)
