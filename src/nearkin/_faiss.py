@@ -150,7 +150,7 @@ def list_codes(
 def byte_codes(index: faiss.Index) -> np.ndarray:
     """FAISS's own memory of the codes (n, bytes) of an index without lists, not a copy."""
     flat = cast(faiss.IndexPQ, index)  # or another one of flat codes
-    return faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size).reshape(flat.ntotal, -1)
+    return faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size).reshape(flat.ntotal, flat.code_size)
 
 
 def block_codes(index: faiss.IndexFastScan, positions: np.ndarray) -> np.ndarray:
