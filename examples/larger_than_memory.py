@@ -23,7 +23,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     np.save(out / "vectors.npy", rng.normal(size=(20_000, 32)).astype(np.float32))  # in place of your file
 
-    file = open_vectors(out / "vectors.npy")  # opened, not read; .npz, .fvecs, .bvecs, .parquet and .csv work too
+    file = open_vectors(out / "vectors.npy")  # opened, not read; .fvecs, .bvecs, .h5 and .parquet work too
     print(f"{len(file):,} vectors of {file.shape[1]} numbers, read in chunks of {file.chunk_rows:,}")
 
     # Train on a sample, encode chunk by chunk, save.

@@ -114,6 +114,7 @@ def test_what_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     np.save(tmp_path / "flat.npy", np.arange(3))
     np.save(tmp_path / "half.npy", np.array([[0.5]]))
     np.save(tmp_path / "wide.npy", np.ones((3, 2)))
+    np.save(tmp_path / "above.npy", np.array([[2**63 + 1]], np.uint64))
     (tmp_path / "two.csv").write_text("a,b\n1,2\n")
     (tmp_path / "gap.csv").write_text("a,b\n1,2\n,3\n")
     (tmp_path / "q.txt").write_text("q1 0 d1\n")
@@ -126,6 +127,7 @@ def test_what_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     refused: list[tuple[Any, str, str]] = [
         (read_neighbors, "flat.npy", r"has shape \(3,\); neighbours must be"),
         (read_neighbors, "half.npy", "must hold whole numbers"),
+        (read_neighbors, "above.npy", r"above 2\^63"),  # became a negative number
         (read_column, "wide.npy", r"has shape \(3, 2\); it must be \(n,\)"),
         (read_column, "two.csv", "several columns .*two.csv:a"),
         (read_column, "gap.csv:a", "missing values in 1 cell: '' in line 3"),

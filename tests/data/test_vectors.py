@@ -225,7 +225,7 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {  # file -> what is said
     ),
     "huge.fbin": ("is truncated", lambda p: p.write_bytes(np.array([1, 2**31, 0], "<u4").tobytes())),
     "word.csv": ("column 'f1' .*'x' in row 1", lambda p: p.write_text("f0,f1\n1,2\n\n3,x\n")),
-    "hole.csv": ("NaN .* 1 of 2 rows, the first is row 1", lambda p: p.write_text("f0,f1\n1,2\n3,\n")),
+    "hole.csv": ("missing numbers in 1 cell: '' in line 3", lambda p: p.write_text("f0,f1\n1,2\n3,\n")),
     "short.csv": ("line 3: Expected 2 columns, got 1", lambda p: p.write_text("f0,f1\n3,4\n5\n")),
     "header.csv": (r"\[0\] rows", lambda p: p.write_text("a,b\n")),
     "bad.parquet": ("is no Parquet file", lambda p: p.write_bytes(b"no parquet")),

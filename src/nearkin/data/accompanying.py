@@ -51,16 +51,15 @@ def _of_table(table: Table) -> np.ndarray:
         lists = np.full((row[-1] + 1, int(ranks.max())), "" if ids.dtype.kind == "U" else -1, ids.dtype)
         lists[row, ranks - 1] = ids
         return lists
+    width = None
     if len(columns) == 1 and columns[0].kind == "list":
-        values, k = flattened(columns[0])
-        return _whole(values).reshape(-1, k)
-    return np.stack(list(map(_whole, columns)), axis=1)
-
-
-def _whole(column: Column) -> np.ndarray:
-    """Cells (n,) as whole numbers, or text."""
-    cells = column.numbers() if column.is_numeric else np.array(column.text())
-    return _whole_or_text(cells, column.title) if column.is_numeric else cells
+        values, width = flattened(columns[0])
+        columns = [values]
+    if all(column.is_numeric for column in columns):
+        cells = _whole_or_text(np.stack([column.numbers() for column in columns], axis=1), table.name)
+    else:
+        cells = np.stack([np.array(column.text()) for column in columns], axis=1)
+    return cells if width is None else cells.reshape(-1, width)
 
 
 @brief()
@@ -161,6 +160,8 @@ def _whole_or_text(array: np.ndarray, source: str) -> np.ndarray:
         return as_ids(array.ravel(), source).astype(str).reshape(array.shape)
     if array.dtype.kind not in "iuf" or not np.array_equal(array, np.floor(array)):
         raise ValueError(f"{source} has dtype {array.dtype}; it must hold whole numbers or text")
+    if array.dtype.kind == "u" and array.max(initial=0) >= 2**63:
+        raise ValueError(f"{source} has numbers above 2^63; write them as text")
     return check_exact(array, source).astype(np.int64)
 
 

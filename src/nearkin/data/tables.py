@@ -134,14 +134,21 @@ class Column:
         """The cells where the mask (n,) is True."""
         return replace(self, cells=self.cells.filter(pa.array(keep)), line=None)
 
+    def strings(self) -> pa.Array:
+        """The cells as Arrow's text, null where one is missing."""
+        try:
+            return self.cells.cast(pa.string())
+        except pa.ArrowNotImplementedError:
+            raise ValueError(f"{self.title} has cells of type {self.kind}; name a column of text or numbers") from None
+
     def text(self) -> list[str]:
         """The cells (n,) as text, "" where one is missing."""
-        cells = self.cells if self.kind == "text" else self.cells.cast(pa.string()).fill_null("")
-        return ["" if gone else cell for cell, gone in zip(cells.to_pylist(), self.missing.tolist(), strict=True)]
+        cells = self.strings().to_pylist()
+        return ["" if gone else cell for cell, gone in zip(cells, self.missing.tolist(), strict=True)]
 
     def labels(self) -> np.ndarray:
         """int64 (n,) if every cell is a canonical integer, else text; ValueError for a missing cell."""
-        if (whole := _integers(self.cells)) is not None:
+        if (whole := _integers(self.strings())) is not None:
             return whole
         self.complete("values")
         self.short()
@@ -150,7 +157,7 @@ class Column:
     def short(self) -> Coded:
         """The cells as text by its distinct values; ValueError for one that is too long for ids and labels: in an array
         of strings every one takes the room of the longest."""
-        codes, names = coded(self.cells.cast(pa.string()))
+        codes, names = coded(self.strings())
         long = _mask(compute.greater(compute.utf8_length(names), MAX_TEXT))
         if long.any():
             row = int(long[codes].argmax())
@@ -207,7 +214,7 @@ class Column:
             return compute.if_else(pa.array(self.missing), None, self.cells).cast(pa.float64()).to_numpy(False)
         if self.kind not in ("integer", "float", "bool", "decimal"):
             raise ValueError(f"{self.title} has cells of type {self.kind}; numbers are needed: name another column")
-        whole = self.kind in ("integer", "float") and not self.cells.null_count
+        whole = self.kind == "integer" and not self.cells.null_count
         return (self.cells if whole else self.cells.cast(pa.float64(), safe=False)).to_numpy(False)
 
     @property
@@ -250,7 +257,7 @@ class Column:
         rows = np.flatnonzero(wrong)
         if not len(rows):
             return
-        if rows[-1] <= 1 and self.line != 1 and len(self) > 2:
+        if rows[-1] <= 1 and self.line != 1 and len(self) > 2 and self.kind == "text":
             skipped = [*range(1, int(rows[-1]) + 2)]
             way = f"if they are further lines of the header: pandas.read_csv(path, skiprows={skipped}); else {way}"
         shown = ", ".join(f"{str(self.cells[row].as_py())[:60]!r} in {self._place(row)}" for row in rows[:3].tolist())

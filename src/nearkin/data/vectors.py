@@ -292,12 +292,20 @@ def _about(source: str, kinds: dict[str, str], names: list[str], ids: str | None
 
 
 def stacked(columns: Sequence[Column]) -> np.ndarray:
-    """Vectors (n, d) in one column of lists or d of numbers, NaN where one is missing; ValueError for rows without a
-    list and lists of several lengths."""
+    """Vectors (n, d) in one column of lists or d of numbers, of their own type; ValueError for missing ones, and for
+    lists of several lengths."""
     if columns[0].kind != "list":
-        return np.stack([column.numbers(gaps=True) for column in columns], axis=1)
-    numbers, d = flattened(columns[0])
-    return numbers.numbers(gaps=True).reshape(-1, d)
+        return np.stack(list(map(_numbers, columns)), axis=1)
+    values, d = flattened(columns[0])
+    return _numbers(values).reshape(-1, d)
+
+
+def _numbers(column: Column) -> np.ndarray:
+    """Numbers (n,), also NaN as a float."""
+    if column.kind == "float" and not column.cells.null_count:
+        return column.cells.to_numpy()
+    column.refuse(column.missing, "has missing numbers", "leave these rows out")
+    return column.numbers()
 
 
 def flattened(lists: Column) -> tuple[Column, int]:
@@ -306,8 +314,8 @@ def flattened(lists: Column) -> tuple[Column, int]:
     lengths = compute.list_value_length(lists.cells).to_numpy()
     way = "give every row as many values"
     lists.refuse((lengths != lengths[:1]) | (lengths == 0), "has lists of several lengths, or empty ones,", way)
-    values = Column(lists.name, plain_cells(lists.cells.flatten()), lists.source)
-    return values, int(lengths.max(initial=1))
+    values = plain_cells(lists.cells.flatten())
+    return Column(lists.name, values, f"the values in lists of {lists.source}"), int(lengths.max(initial=1))
 
 
 _ARRAYS: dict[str, Callable[[Locator], FileRows]] = {
