@@ -142,7 +142,7 @@ def test_a_split_by_one_time_is_refused(rng: np.random.Generator) -> None:
     log = tied_log(rng, times=1)
     with pytest.raises(ValueError, match=r"timestamps are all 0.*split_random"):
         split_leave_last_out(log)
-    with pytest.raises(ValueError, match=r"1 different time; a split into 3 parts by time needs 3.*--split random"):
+    with pytest.raises(ValueError, match=r"1 different time; a split into 3 parts by time needs 3.*split_random"):
         split_by_time(log)
 
 

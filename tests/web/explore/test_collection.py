@@ -71,7 +71,7 @@ def test_other_metrics(metric: str, norms: bool, rows: np.ndarray) -> None:
 
 def test_bits_are_asked_with_the_vectors_given(rows: np.ndarray) -> None:
     index = nk.Index.build(rows, nk.ITQ(n_bits=8, random_state=0), metric="hamming")
-    with pytest.raises(ValueError, match="--vectors"):
+    with pytest.raises(ValueError, match="keep_vectors=True"):
         collect_rows(index)
     (answer,) = collect_rows(index, rows, k=5).answers(rows[4:5])
     scores, found = index.search(rows[4:5], 5)
