@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from nearkin import ProductQuantizer
@@ -66,9 +65,9 @@ def test_nothing_is_written_before_fit(tmp_path):
 
 
 def test_digests_are_equal_where_contents_are() -> None:
-    """Of text whatever the width of its type, of sparse rows by their entries, of pieces in their order."""
+    """Of text whatever the width of its type, of pieces in their order."""
     X = np.arange(12.0).reshape(4, 3)
-    parts = [X, X.astype(np.float32), X.T, X[:3], sp.csr_matrix(X), "X", b"X", None, iter([X[:2], X[2:]])]
+    parts = [X, X.astype(np.float32), X.T, X[:3], "X", b"X", None, iter([X[:2], X[2:]])]
     assert len({digest(part) for part in parts}) == len(parts)
     assert digest(np.array(["a", "b"])) == digest(np.array(["a", "b"], "U9")) == digest(np.array(["a", "b"], object))
     assert digest(iter([X[:2], X[2:]]), "a") == digest(iter([X[:2], X[2:]]), "a") != digest(X, "a")

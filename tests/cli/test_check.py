@@ -70,7 +70,7 @@ def test_damage_is_named_and_the_exit_code_is_1(compressed, tmp_path):
     record = json.loads(result.stdout)
     assert (len(record["damaged"]), record["others"]) == (2, ["notes.txt"])
     assert "arrays.safetensors is missing" in result.stderr
-    assert "index.faiss has other bytes" in result.stderr
+    assert "index.faiss has another length or other bytes" in result.stderr
 
 
 def test_what_is_no_folder_of_ours(tmp_path):

@@ -48,11 +48,10 @@ class Manifest(NamedTuple):
         path = self.folder / name
         if name not in self.files:
             raise ValueError(f"{path} is not in {MANIFEST}; {_DAMAGED}, or remove the file")
-        with _opened(path) as file:
-            if os.fstat(file.fileno()).st_size != self.files[name].bytes:
-                raise ValueError(f"{path} has another length than {MANIFEST} lists; {_DAMAGED}")
-            if content and _verified.get() and _sha256(file) != self.files[name].sha256:
-                raise ValueError(f"{path} has other bytes than {MANIFEST} lists; {_DAMAGED}")
+        content = content and _verified.get()
+        wanted = self.files[name] if content else self.files[name]._replace(sha256="")
+        if _entry(path, content) != wanted:
+            raise ValueError(f"{path} has another length or other bytes than {MANIFEST} lists; {_DAMAGED}")
 
 
 def strangers(folder: Path) -> list[str]:
@@ -99,11 +98,7 @@ def verification(wanted: bool) -> Iterator[None]:
 
 def write_manifest(folder: Path, kind: str) -> None:
     """List all files under `folder` with their checksums; the last file of a save."""
-    files = dict[str, dict[str, int | str]]()
-    for name in _names(folder):
-        if name != MANIFEST:
-            with (folder / name).open("rb") as file:
-                files[name] = {"bytes": os.fstat(file.fileno()).st_size, "sha256": _sha256(file)}
+    files = {name: _entry(folder / name)._asdict() for name in _names(folder) if name != MANIFEST}
     record = {"kind": kind, "format_version": FORMAT_VERSION, "files": files}
     (folder / MANIFEST).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
@@ -139,8 +134,11 @@ def _names(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _sha256(file: BufferedReader) -> str:
-    return hashlib.file_digest(file, "sha256").hexdigest()
+def _entry(path: Path, content: bool = True) -> Entry:
+    """The length and the checksum of a file, "" unless `content`; ValueError if it is missing."""
+    with _opened(path) as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest() if content else ""
+        return Entry(os.fstat(file.fileno()).st_size, checksum)
 
 
 def _opened(path: Path) -> BufferedReader:
