@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from tests.cli.conftest import options_of
+from tests.cli.conftest import options_of, run
 from tests.covering import each
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(
     path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if not {"_build", "notes"} & set(path.parts)
 )
+README = "../README.md"
 
 SMALLER = {  # what takes seconds at the size of a page
     "tutorials/embeddings.md": {"4000": "1500"},
@@ -51,7 +52,7 @@ def names(
     return {"X": X, "Q": X[:20], "y": labels, "more": answers, "__name__": "page"} | asked
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+@pytest.mark.parametrize("page", [page for page in [README, *PAGES] if blocks(page)])
 def test_the_python_of_a_page(page: str, names: dict[str, object]) -> None:
     for code in blocks(page):
         for large, small in SMALLER.get(page, {}).items():
@@ -59,14 +60,14 @@ def test_the_python_of_a_page(page: str, names: dict[str, object]) -> None:
         exec(compile(code, page, "exec"), names)
 
 
-@each("page", PAGES)
+@each("page", [README, *PAGES])
 def test_the_commands_of_a_page(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     fenced = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
     lines = re.findall(r"^(?:    )?(nearkin .*)$", fenced, re.MULTILINE) + re.findall(
         r"^    (nearkin .*)$", text, re.MULTILINE
     )
-    inline = re.findall(r"`(nearkin [a-z][^`\n]*)`", text)
+    inline = re.findall(r"`(?:torchrun [^`]* -m )?(nearkin [a-z][^`\n]*)`", text)
     for line in lines + inline:
         words = shlex.split(line.partition("#")[0])[1:]
         wrong = {word.partition("=")[0] for word in words if word.startswith("--")} - options_of(words[0])
@@ -113,3 +114,15 @@ def test_the_gallery_names_the_measure_of_a_picture_as_its_page_does() -> None:
         for words, file in pictures.items():
             if page != "gallery.md" and file in of_file and " " in words:
                 assert of_file[file].split()[0] == words.split()[0], f"{file}: gallery.md and {page} name two measures"
+
+
+def test_the_commands_of_the_readme_run(names: dict[str, object]) -> None:
+    np.save("queries.npy", names["Q"])
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", (DOCS / README).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    lines = [line.partition("#")[0] for language, block in fenced if not language for line in block.splitlines()]
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("nearkin ")]
+    assert [command[0] for command in commands] == ["compress", "search", "evaluate", "report"]
+    for command in commands:
+        result = run(*command)
+        assert result.exit_code == 0, result.output
+    assert Path("hits.csv").is_file()
