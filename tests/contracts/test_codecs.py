@@ -230,16 +230,13 @@ def test_faiss_encodes_as_the_codec_but_for_equally_near_centroids(name: str) ->
     np.testing.assert_allclose(*errors, rtol=1e-4)
 
 
-@for_bytes
+@each("name", [name for name in BYTES if type(BYTES[name]) in (nk.ProductQuantizer, ProductResidualQuantizer)])
 def test_a_codec_is_read_back_from_faiss(name: str) -> None:
-    codec = fitted(name)
-    if not hasattr(codec, "from_faiss") or "known" in codec.get_params():
-        pytest.skip("nothing to read it from")
+    codec, codes = fitted(name), fitted(name).encode(NEW)
     back = type(codec).from_faiss(codec.to_faiss())
-    codes = codec.encode(NEW)
-    np.testing.assert_array_equal(back.codebooks_.shape, codec.codebooks_.shape)
+    assert back.codebooks_.shape == codec.codebooks_.shape
     np.testing.assert_allclose(back.decode(codes), codec.decode(codes), rtol=1e-5, atol=1e-4)
-    if isinstance(codec, nk.ProductQuantizer):
+    if isinstance(codec, nk.ProductQuantizer):  # sums are coded by a metric that FAISS does not have
         np.testing.assert_array_equal(back.encode(NEW), codes)
 
 

@@ -201,7 +201,7 @@ class Machine(RuleBasedStateMachine):
         ]
         if known:
             calls += [lambda: self.index.add(X, alien), lambda: self.index.add(X, [*known, *(new or ["a"])[:1]])]
-            calls += [lambda: self.index.upsert(X, alien)] if self.names != "counted" else []
+            calls += [lambda: self.index.upsert(X, alien if self.names != "counted" else [*known, 10**9])]
         for call in calls[:4] + calls[4:] if known else calls[:4] + calls[5:]:
             with pytest.raises((ValueError, TypeError)):
                 call()

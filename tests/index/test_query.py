@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.linalg.norms import Norms
 from tests.covering import each
 
 X, Q = (np.random.default_rng(seed).normal(size=(n, 8)).astype(np.float32) for seed, n in ((0, 300), (1, 6)))
@@ -51,14 +50,9 @@ def test_a_radius_of_an_index_without_rows_and_one_that_is_no_number() -> None:
             nk.Index.empty(8).search_radius(Q, r)
 
 
-@each("norms", [False, True])
-def test_neighbours_of_rows_are_found_without_them_and_with_equal_ones(norms: bool) -> None:
-    rows = np.concatenate([X, X[:2]]) * np.linspace(1, 3, 302, dtype=np.float32)[:, None] ** norms
-    rows[300:] = rows[:2]
-    names = [f"row {i}" for i in range(302)]
-    index = nk.Index.build(
-        rows, nk.ProductQuantizer(4, 64, random_state=0), names, norms=Norms.learned(rows) if norms else None
-    )
+def test_neighbours_of_rows_are_found_without_them_and_with_equal_ones() -> None:
+    rows, names = np.concatenate([X, X[:2]]), [f"row {i}" for i in range(302)]
+    index = nk.Index.build(rows, nk.ProductQuantizer(4, 64, random_state=0), names)
     ids = index.similar(["row 1", "row 0", "row 1"], 3)[1]
     assert ids[:, 0].tolist() == ["row 301", "row 300", "row 301"]
     assert (index.similar("row 1", 1, exclude=["row 301"])[1] == ids[0, 1]).all()

@@ -74,13 +74,3 @@ def test_what_cannot_be_selected() -> None:
     for given, match, of in cases:
         with pytest.raises(ValueError, match=match.format(of)):
             index.search(Q, 3, **{of: given})
-
-
-def test_upsert_of_an_index_that_counts_its_rows_takes_known_ids_only() -> None:
-    index = nk.Index.build(X[:10])
-    index.upsert(X[20:21], [4])
-    assert index.search(X[20:21], 1)[1] == 4
-    with pytest.raises(ValueError, match="ids hold 10, but this index counts its vectors"):
-        index.upsert(X[20:22], [4, 10])
-    empty = nk.Index.empty(8).upsert(X[:2], ["x", "y"])
-    assert empty.search(X[:1], 1)[1] == "x"
