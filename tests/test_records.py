@@ -24,7 +24,7 @@ def test_ids_of_any_type_are_kept_and_pairs_sorted() -> None:
 
 
 def test_text_ids_are_sorted_as_python_sorts_them() -> None:
-    for ids in (["ab", "a", "b", "abc", "ab", " a", "A"], ["ab", "é", "z", "日本", "ze"], ["ß"]):
+    for ids in (["ab", "a", "b", "abc", "ab", "a b", "A"], ["ab", "é", "z", "日本", "ze"], ["ß"]):
         pairs = Interactions.from_pairs(ids, range(len(ids)))
         assert pairs.left_ids.tolist() == sorted(set(ids))
         assert pairs.left_ids[pairs.rows].tolist() == [ids[column] for column in pairs.indices]

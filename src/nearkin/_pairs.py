@@ -87,7 +87,7 @@ def unique_ids(values: "np.ndarray | Coded") -> tuple[np.ndarray, np.ndarray]:
         values = Coded(column.indices.to_numpy(), column.dictionary)
     names = values.names.to_numpy(zero_copy_only=False)
     if names.dtype.kind == "O":
-        _check_nul(values.names, "a column")
+        _check_ends(values.names, "a column")
         names = names.astype(str)
     order = np.argsort(names)
     place = np.empty(len(order), np.int32)
@@ -130,22 +130,27 @@ def as_ids(values: "ArrayLike | Collection[object]", name: str) -> np.ndarray:
         way = f"[v.decode() for v in {name}]" if "binary" in str(error) else f"[str(v) for v in {name}]"
         raise TypeError(f"{name} has ids that are not all numbers, or all text ({error}); give {way}") from error
     # -1 is what pandas' codes hold for a missing value, and answers for none
-    missing = np.asarray(compute.fill_null(compute.equal(cells, "" if is_text else -1), True)).astype(bool)
+    none = compute.match_substring_regex(cells, "^(-1)?$") if is_text else compute.equal(cells, -1)
+    missing = np.asarray(compute.fill_null(none, True)).astype(bool)
     if missing.any():
         raise ValueError(
             f"{name} has {counted(missing.sum(), 'missing id')} (None, NaN, empty or -1), the first at entry "
             f"{int(missing.argmax())}; remove these rows"
         )
     if is_text:
-        _check_nul(cells, name)
+        _check_ends(cells, name)
         return ids
     return check_exact(cells.to_numpy(zero_copy_only=False) if len(cells) else ids, name)
 
 
-def _check_nul(text: pa.StringArray, name: str) -> None:
-    odd = text.filter(compute.match_substring(text, "\0"))
-    if len(odd):  # NumPy cuts it at an end
-        raise ValueError(f"{name} has the id {odd[0].as_py()!r}, which holds a NUL character; rename it")
+# a blank at an end, or NUL, which NumPy cuts there
+ODD_ENDS = r"^[\s\p{Z}\x{FEFF}\x{200B}]|[\s\p{Z}\x{FEFF}\x{200B}]$|\x00"
+
+
+def _check_ends(text: pa.StringArray, name: str) -> None:
+    odd = text.filter(compute.match_substring_regex(text, ODD_ENDS))
+    if len(odd):
+        raise ValueError(f"{name} has the id {odd[0].as_py()!r}, which holds a NUL character, or a blank at an end")
 
 
 _FLOATS = (pa.float16(), pa.float32(), pa.float64())

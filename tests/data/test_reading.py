@@ -80,7 +80,7 @@ def test_parts_are_read_in_the_order_of_their_numbers(tmp_path: Path, subtests: 
     with pytest.raises(ValueError, match=r"part-3\.csv has the columns user, product"):
         read_table(tmp_path)
     (tmp_path / "year=2024").mkdir()
-    with pytest.raises(ValueError, match=r"holds folders; .*/\*\*/\*.parquet'"):
+    with pytest.raises(ValueError, match=r"holds folders; .*/\*\*/\*"):
         read_table(tmp_path)
     (tmp_path / "year=2024").rmdir()
     write(tmp_path, "x", "notes.md")
@@ -100,7 +100,11 @@ def test_roles_are_names_and_never_places_or_cells(tmp_path: Path, subtests: pyt
         "1::7::5::978300760\n1::8::5::978300761\n": "delimiter='::', header=False$",
         "user;item,name\na;b,c\n": "comma and semicolon; type which one",
         "user,item,item\na,b,c\n": "two columns called 'item'",
-        "user,item\n": r"\[0\] rows",
+        "user,item\n": "a header and no rows",
+        "user,item": "a header and no rows",
+        "\nuser,item\na,b\n": "begins with an empty line",
+        "user,item\na,b\nuser,item\nc,d\n": "repeats the names of the columns in 1 cell: 'user' in line 3",
+        "sep=;\nuser;item;time\na;b;1\n": r"line 2: Expected 2 columns.*if line 1 is none .*skiprows=1",
         "user,item\na,b,c\n": "line 2: Expected 2 columns, got 3",
     }
     for text, why in refused.items():
@@ -170,8 +174,14 @@ def test_a_text_file_and_a_frame_have_the_same_ids(tmp_path: Path, rng: np.rando
 
 def test_cells_at_fault_are_named_by_their_line(tmp_path: Path, subtests: pytest.Subtests) -> None:
     refused = {
-        "user,item,rating\na,b,1\na,c,80%\n": "column 'rating' .*'80%' in line 3; convert units",
-        'user,item,rating\na,b,1\na,c,"4,5"\n': "'4,5' in line 3",
+        "user,item,rating\na,b,1\na,c,80%\n": r"column 'rating' .*'80%' in line 3; type .*replace\('%', ''\)",
+        'user,item,rating\na,b,1\na,c,"4,5"\n': r"'4,5' in line 3; type .*replace\(',', '.'\)",
+        'user,item,rating\na,b,1\na,c,"4,500"\n': r"'4,500' in line 3; type .*replace\(',', ''\)",
+        "user,item,rating\na,b,1\na,c,4/5\n": r"'4/5' in line 3; type .*replace\('/5', ''\)",
+        "user,item\na,b\n-1,c\n": "or -1 in 1 cell: '-1' in line 3",
+        "user,item\na,b\na\u00a0,c\n": "blanks at an end.* in line 3",
+        "user,item\na,7.0\nb,8.0\n": "'7.0' in line 2, .*Int64",
+        "user,item\na,1.2E+12\nb,1.3E+12\n": "'1.2E.12' in line 2, .*Int64",
         "user,item,rating\na,b,1\na,c,-2\n": "negative weights in 1 cell: '-2' in line 3; .*min_weight=0",
         "user,item,rating\na,b,1\na,c,inf\n": "infinite in 1 cell: 'inf' in line 3",
         "user,item,time\na,b,2026-11-27\na,c,28.11.2026\n": "no ISO date .*'28.11.2026' in line 3; .*to_datetime",

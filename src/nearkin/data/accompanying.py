@@ -9,9 +9,10 @@ import scipy.sparse as sp
 from nearkin._check import check_finite
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, as_ids, check_exact
-from nearkin.data.files import TABLES, Locator, TextWords, brief, locate, reading, text_of, unknown_ending
+from nearkin.data import tables
+from nearkin.data.files import NO_NAME, TABLES, Locator, TextWords, brief, locate, reading, text_of, unknown_ending
 from nearkin.data.formats.binary import read_array
-from nearkin.data.tables import Column, Table, is_frame, listed, matches, read_table
+from nearkin.data.tables import Column, Table, is_frame, kind_of, listed, matches, plain, read_table
 from nearkin.data.vectors import flattened, open_rows
 from nearkin.records import Judgements
 
@@ -38,7 +39,7 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
             array = np.concatenate([np.empty((0, rows.shape[1]), rows.dtype), *rows.blocks(65536, 0, rows.shape[0])])
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{where} has shape {array.shape}; neighbours must be (n, k), one row a query")
-    return _whole_or_text(array, str(where))
+    return whole_or_text(array, str(where))
 
 
 def _of_table(table: Table) -> np.ndarray:
@@ -55,8 +56,13 @@ def _of_table(table: Table) -> np.ndarray:
     if len(columns) == 1 and columns[0].kind == "list":
         values, width = flattened(columns[0])
         columns = [values]
+    if any(plain(name) in tables.NAMES["left"] or name.startswith(NO_NAME) for name in table.columns):
+        raise ValueError(
+            f"{table.name} has the columns {listed(table.columns)}; neighbours are one column of lists, or one for "
+            f"each rank: type {table.name}:n1,n2, ..."
+        )
     if all(column.is_numeric for column in columns):
-        cells = _whole_or_text(np.stack([column.numbers() for column in columns], axis=1), table.name)
+        cells = whole_or_text(np.stack([column.numbers() for column in columns], axis=1), table.name)
     else:
         cells = np.stack([np.array(column.text()) for column in columns], axis=1)
     return cells if width is None else cells.reshape(-1, width)
@@ -103,6 +109,8 @@ def _trec(where: Locator, encoding: str) -> Table:
     for number, cells in enumerate(rows, 1):
         if len(cells) not in (0, 4):
             raise ValueError(f"{where}, line {number}: {counted(len(cells), 'cell')}; TREC's qrels have four a line")
+    if not any(rows):
+        raise ValueError(f"{where} holds no line of four cells; TREC's qrels have one for each pair")
     columns = zip(*filter(None, rows), strict=True)
     return Table(
         str(where), {str(at): Column(str(at), pa.array(cells), str(where)) for at, cells in enumerate(columns)}
@@ -130,7 +138,7 @@ def read_column(
             return _mask(array, str(where))
         if array.size != len(np.atleast_1d(array)) or not array.size:
             raise ValueError(f"{where} has shape {array.shape}; it must be (n,), one value a row")
-        values = _whole_or_text(array.ravel(), str(where))
+        values = whole_or_text(array.ravel(), str(where))
     else:
         is_lines = where.suffix == ".txt" and where.key is None and text_of(text).delimiter is None
         words: TextWords = {**text, "header": False, "delimiter": "\x1f"} if is_lines else text
@@ -142,6 +150,7 @@ def read_column(
             raise ValueError(f"{where} has several columns ({names}); name one of them: {where.path}:{columns[0].name}")
         columns[0].complete("values")
         values = np.array(columns[0].text(), object) if long else columns[0].labels()
+        values = whole_or_text(columns[0].numbers(), str(where)) if columns[0].kind == "float" else values
     if n is not None and len(values) != n:
         raise ValueError(f"{where} has {counted(len(values), 'value')}, and {n:,} are needed, one for each row")
     return values
@@ -154,8 +163,10 @@ def _mask(columns: np.ndarray, source: str) -> np.ndarray:
     return columns.astype(bool)
 
 
-def _whole_or_text(array: np.ndarray, source: str) -> np.ndarray:
+def whole_or_text(array: np.ndarray, source: str) -> np.ndarray:
     """Text, or int64; ValueError for fractions and for what else there is."""
+    if array.dtype.kind == "U" and (array != "").all():
+        return array
     if array.dtype.kind in "USO":
         return as_ids(array.ravel(), source).astype(str).reshape(array.shape)
     if array.dtype.kind not in "iuf" or not np.array_equal(array, np.floor(array)):
@@ -242,6 +253,7 @@ def _id_column(table: Table, typed: str | None) -> Column:
         raise ValueError(
             f"{table.name} needs one column with a usual name of ids (id, item, user, ...), and has {which}; type "
             f"id_column=..., one of {listed(table.columns)}"
+            f"{'; if the first line is data, delimiter=... and header=False' * (table.header is True)}"
         )
     return columns[0]
 
@@ -257,6 +269,13 @@ def _number(column: Column) -> tuple[np.ndarray, list[str]]:
 def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:
     if column.kind not in ("list", "text"):
         raise ValueError(f"{column.title} has cells of type {column.kind}; features are numbers, text or lists of text")
+    if column.kind == "text":
+        way = f"type frame[{column.name!r}] = frame[{column.name!r}].map(ast.literal_eval)"
+        column.refuse(matches(column.cells, tables.LISTS), "holds lists in text", way)
+        if matches(column.cells, tables.NUMBER).mean() >= 1 - tables.FEW:
+            column.numbers(gaps=True)  # the error for all but a few
+    elif kind_of(column.cells.type.value_type) == "float":
+        raise ValueError(f"{column.title} holds lists of numbers, which are no categories; name it by read_vectors")
     cells = column.cells.to_pylist() if column.kind == "list" else [cell.split(_SEPARATOR) for cell in column.text()]
     from sklearn.preprocessing import MultiLabelBinarizer  # slow to import, and needed by features of text only
 

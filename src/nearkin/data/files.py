@@ -16,7 +16,7 @@ from typing import NamedTuple, TypedDict, Unpack
 import pyarrow as pa
 from pyarrow import csv as arrow
 
-from nearkin._fields import Record, StrPath, shortened
+from nearkin._fields import Record, StrPath, counted, shortened
 from nearkin._storage import is_of_system, regular_file
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter")  # lines of cells
@@ -32,15 +32,9 @@ _INSTEAD = {  # endings that are not read -> what to type
     **dict.fromkeys((".xls", ".ods"), "save the sheet as .xlsx or .csv"),
     **dict.fromkeys((".pt", ".pth"), "np.save('X.npy', torch.load({path!r}).float().numpy())"),
     ".npy": "np.savez('X.npz', triplets=np.load({path!r})) of comparisons, or pass pandas.DataFrame(np.load({path!r}))",
-    ".json": "pandas.read_json({path!r}).to_parquet('table.parquet')",
+    ".json": "the ending .jsonl if every line is an object, else pandas.read_json({path!r}).to_parquet('t.parquet')",
     ".mtx": "scipy.sparse.save_npz('m.npz', scipy.io.mmread({path!r}).tocsr())",
-    **dict.fromkeys(
-        (".svmlight", ".libsvm", ".svm"),
-        "scipy.sparse.save_npz('m.npz', sklearn.datasets.load_svmlight_file({path!r})[0])",
-    ),
     ".bin": "gensim.models.KeyedVectors.load_word2vec_format({path!r}, binary=True).save_word2vec_format('v.vec')",
-    ".dta": "pandas.read_stata({path!r}).to_csv('table.csv', index=False)",
-    ".sav": "pandas.read_spss({path!r}).to_csv('table.csv', index=False)",
 }
 
 
@@ -126,12 +120,25 @@ def by_number(name: object) -> list[tuple[str, int]]:
     return [(text, int(number or 0)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True)]
 
 
+def numbered(names: Iterable[str]) -> list[str]:
+    """Those of one prefix and a number (f0, f1, ...) by their numbers; none if there are several prefixes, or a gap.
+
+    >>> numbered(["rank10", "rank9", "name"]), numbered(["f0", "f1", "g2"])
+    (['rank9', 'rank10'], [])
+    """
+    found = [match for name in names if (match := re.fullmatch(r"(.*?)(\d{1,9})", name, re.DOTALL))]
+    places = {int(match[2]): match[0] for match in found}
+    is_one = len({match[1] for match in found}) == 1 and len(places) == len(found) == max(places) - min(places) + 1
+    return [places[place] for place in sorted(places)] if is_one else []
+
+
 def _parts_of(folder: Path) -> list[Path]:
     names = [path for path in folder.iterdir() if path.name[0] not in "._"]
     endings = {Locator(path).suffix for path in names}
     if len(endings) != 1 or any(map(Path.is_dir, names)):
-        held = "holds folders" if any(map(Path.is_dir, names)) else f"is a folder of {len(endings)} kinds of files"
-        raise ValueError(f"{folder} {held}; give parts of one table by a pattern: '{folder}/**/*.parquet'")
+        held = "holds folders" if any(map(Path.is_dir, names)) else f"is a folder of {sorted(endings)}"
+        ending = max(endings & {*TABLES}, default=".parquet")
+        raise ValueError(f"{folder} {held}; give parts of one table by a pattern: '{folder}/**/*{ending}'")
     return names
 
 
@@ -182,6 +189,7 @@ def reading(where: Locator) -> Iterator[None]:
 MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _WORDS = {word: mark for mark, word in MARKS.items()} | {"space": " ", "\\t": "\t"}
 _STAND_IN = "\x1f"  # for a delimiter of several bytes, and for none
+NO_NAME = "(no name "  # begins what a column is called whose header is empty
 _LONGEST = 2**26  # bytes of a line
 _SIZES = re.compile(r"\d+ \d+\s*")  # in the first line of word2vec's text format
 _NUMBER = re.compile(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", re.IGNORECASE)
@@ -277,22 +285,29 @@ def read_text(where: Locator, options: TextOptions) -> Text:
     if len(mark.encode()) > 1:
         data = data.replace(mark.encode(), _STAND_IN.encode())
         mark = _STAND_IN
+    quote = '"' if header or mark not in (" ", _STAND_IN) else False  # GloVe has no header, and a word of one quote
     names = _names(where, first if typed is None else first.replace(typed, mark), mark, header)
     try:
-        cells = _cells(data, mark, names, int(header))
+        cells = _cells(data if b"\n" in data else data + b"\n", mark, names, int(header), quote)
     except pa.ArrowInvalid as error:
+        if typed is None:
+            raise unparted(where, first) from None
         place = re.match(r".*?Row #(\d+): (.*)", str(error), re.DOTALL)
-        at, why = (f", line {place[1]}", place[2]) if place else ("", str(error))
+        at, why = (f", line {int(place[1]) + sizes}", place[2]) if place else ("", str(error))
         way = "correct the line, close a quote, or type another delimiter=... (word2vec's text has the ending .vec)"
+        if place and place[1] == "2":
+            way += f"; if line 1 is none of the table: pandas.read_csv(path, sep={typed!r}, skiprows=1)"
         raise ValueError(f"{where}{at}: {why[:200]}; {way}") from None
     last = str(cells.column(len(names) - 1)[-1]) if cells.num_rows else ""
     if "\n" in last and not data.rstrip(b"\r\n").endswith(b'"'):  # it swallowed the lines below it
         raise ValueError(f"{where}: a quote is not closed, before {last[:60]!r}; close it, or delete it")
-    line = 1 + header + sizes if data.count(b"\n") <= cells.num_rows + header else None
-    return Text(cells, header, typed and MARKS.get(typed, "space" if typed == " " else typed), line)
+    if sizes and (n := int(line.split()[0])) != cells.num_rows:
+        raise ValueError(f"{where} announces {counted(n, 'row')} and has {cells.num_rows:,}; copy it again")
+    at = 1 + header + sizes if data.count(b"\n") <= cells.num_rows + header else None
+    return Text(cells, header, typed and MARKS.get(typed, "space" if typed == " " else typed), at)
 
 
-def _cells(data: bytes, mark: str, names: list[str], skipped: int) -> pa.Table:
+def _cells(data: bytes, mark: str, names: list[str], skipped: int, quote: str | bool) -> pa.Table:
     """The cells as text; pyarrow's errors."""
     read = arrow.ReadOptions(
         use_threads=False,  # its errors then name rows
@@ -300,7 +315,6 @@ def _cells(data: bytes, mark: str, names: list[str], skipped: int) -> pa.Table:
         column_names=names,
         skip_rows_after_names=skipped,
     )
-    quote = False if mark in (" ", _STAND_IN) else '"'  # GloVe has a word that is a quote
     parse = arrow.ParseOptions(delimiter=mark, quote_char=quote, newlines_in_values=bool(quote))
     text = arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
     return arrow.read_csv(pa.BufferReader(data), read_options=read, parse_options=parse, convert_options=text)
@@ -315,7 +329,7 @@ def _as_utf8(where: Locator, data: bytes, encoding: str) -> bytes:
             f"{where}, line {at} is not {name} text; type its encoding, for example encoding='cp1252' or 'utf-16'"
         ) from error
     if "\0" in text:
-        raise ValueError(f"{where} holds NUL bytes, as UTF-16 does; type encoding='utf-16', or write it as UTF-8")
+        raise ValueError(f"{where} holds NUL bytes; type encoding='utf-16', or rename it if its ending names no text")
     return data.removeprefix(b"\xef\xbb\xbf") if encoding == "utf-8" else text.removeprefix("\ufeff").encode()
 
 
@@ -332,7 +346,7 @@ def _mark_of(where: Locator, first: str) -> str | None:
 
 
 def _names(where: Locator, first: str, mark: str, header: bool) -> list[str]:
-    quoting = csv.QUOTE_NONE if mark in (" ", _STAND_IN) else csv.QUOTE_MINIMAL
+    quoting = csv.QUOTE_MINIMAL if header or mark not in (" ", _STAND_IN) else csv.QUOTE_NONE
     cells = next(csv.reader([first], delimiter=mark, quoting=quoting), None) or [""]
     if not header:
         return [str(place) for place in range(len(cells))]
@@ -341,22 +355,26 @@ def _names(where: Locator, first: str, mark: str, header: bool) -> list[str]:
             f"{where} begins with numbers ({', '.join(cells)[:60]}), not with names of columns; type header=False if "
             "they are data; if pandas wrote them as names, type frame.add_prefix('f').to_csv(...)"
         )
+    return named(where, cells)
+
+
+def named(where: Locator, cells: Iterable[str]) -> list[str]:
+    """The names of columns in the first line; ValueError for an empty line and for two of one name."""
     names = [cell.strip() for cell in cells]
+    if not any(names):
+        raise ValueError(f"{where} begins with an empty line; delete it: names of columns are needed, or header=False")
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise ValueError(f"{where} has two columns called {twice[0]!r}; rename one")
-    return [name or f"(no name {place})" for place, name in enumerate(names)]
+    return [name or f"{NO_NAME}{place})" for place, name in enumerate(names)]
 
 
 def unparted(where: object, line: str) -> ValueError:
     """The error for a table whose first line holds none of the four delimiters, with what it holds instead."""
-    mark = re.search(r"[^\w.+-]+", line)
-    way = "" if mark is None else f": delimiter={mark[0]!r}" + ", header=False" * has_number(line.split(mark[0]))
+    mark = next(filter(None, (re.search(pattern, line) for pattern in ("::", r"\s", r"[^\w.+-]+"))), None)
+    is_data = mark is not None and any(map(_NUMBER.fullmatch, line.split(mark[0])))
+    way = "" if mark is None else f": delimiter={mark[0]!r}" + ", header=False" * is_data
     way += ". Word2vec's text format, which begins with two sizes, has the ending .vec" * bool(_SIZES.fullmatch(line))
     return ValueError(
-        f"{where} has a first line without comma, semicolon, tab or bar ({line[:60]}); type what parts its cells{way}"
+        f"{where} has a first line without comma, semicolon, tab or bar ({line[:60]}); if it is no header: "
+        f"pandas.read_csv(path, skiprows=1), else type what parts its cells{way}"
     )
-
-
-def has_number(names: Iterable[str]) -> bool:
-    """Whether some name of a column is a number: the first line is then data."""
-    return any(map(_NUMBER.fullmatch, names))

@@ -11,7 +11,7 @@ from nearkin._pairs import Coded
 from nearkin._types import Record, Seed
 from nearkin.data.accompanying import described_features
 from nearkin.data.files import brief
-from nearkin.data.tables import Column, Table, complete, read_table
+from nearkin.data.tables import Column, Table, complete, is_frame, read_table
 from nearkin.records import Interactions, Reading
 
 
@@ -79,7 +79,7 @@ def read_interactions(
     for side, source in (("left", left_features), ("right", right_features)):
         if source is not None:
             names, features, _, about = described_features(source, called=columns[side].name)
-            columns, others = _listed(columns, side, names, str(source), missing)
+            columns, others = _listed(columns, side, names, "the table" if is_frame(source) else str(source), missing)
             more |= {f"{side}_ids": names, f"{side}_features": features}
             notes += [about, *others]
     keep = slice(None)

@@ -19,8 +19,9 @@ from pyarrow import compute
 
 from nearkin._check import MAX_TEXT, too_long
 from nearkin._fields import MISSING, Extra, FileOrFrame, counted
-from nearkin._pairs import Coded, MatrixLike, coded, real_matrix
+from nearkin._pairs import ODD_ENDS, Coded, MatrixLike, coded, real_matrix
 from nearkin.data.files import (
+    NO_NAME,
     SHEET,
     TABLES,
     TEXT,
@@ -28,8 +29,8 @@ from nearkin.data.files import (
     TextWords,
     brief,
     extra,
-    has_number,
     locate_all,
+    named,
     read_text,
     reading,
     text_of,
@@ -91,10 +92,12 @@ def listed(names: Iterable[str]) -> str:
     return (", ".join(few) or "none") + (f", ... ({len(shown)} in all)" if len(shown) > len(few) else "")
 
 
-_FEW = 0.1  # share of cells that are no integers, up to which a column of integers holds faults
+FEW = 0.1  # share of cells that are no integers, up to which a column of integers holds faults
 _CANONICAL = r"^(0|-?[1-9][0-9]{0,18})$"
-_ODD_TEXT = r"""^\s|\s$|^[\[{](.*["',\d].*)?[\]}]$|[\n\r\x00]"""  # blanks at an end, a list, a line break, NUL
-_NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^[-+]?(?i:inf|infinity|nan)$"
+LISTS = r"""^[\[{](.*["',\d].*)?[\]}]$|^\(.*,.*\)$"""
+_ODD_TEXT = rf"{ODD_ENDS}|{LISTS}|[\n\r]|^-1$"
+NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^[-+]?(?i:inf|infinity|nan)$"
+_FLOATS = r"^-?[0-9]+\.0$|^-?[0-9]\.[0-9]+E\+[0-9]+$"  # pandas beside a missing cell; a narrow column of Excel
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?$"
 _UNITS = (1e8, 1e11, 1e14, 1e17)  # since 1970, from 1973 on: seconds, milliseconds, microseconds, nanoseconds
 
@@ -184,11 +187,14 @@ class Column:
         codes, names = self.short()
         way = f"type {cells}.str.strip(), of lists {cells}.map(ast.literal_eval).explode()"
         odd = matches(names, _ODD_TEXT)[codes]
-        self.refuse(odd, "has ids with blanks at an end, line breaks, or lists in text", way)
+        self.refuse(odd, "has ids with blanks at an end, line breaks, lists in text, or -1", way)
         odd = ~matches(names, _CANONICAL)[codes]
-        if odd.sum() <= _FEW * len(odd):
+        if odd.sum() <= FEW * len(odd):
             way = f"leave these rows out, or write all ids as text: {cells} = 'i' + {cells}.astype(str)"
             self.refuse(odd, "holds integers but", way)
+        if (floats := matches(names, _FLOATS)).all():
+            way = f"if no program rounded them, type {cells} = {cells}.astype('Int64')"
+            self.refuse(floats[codes], "holds integers as some program writes floats,", way)
         return Coded(codes, names)
 
     def plain_ids(self) -> np.ndarray:
@@ -207,15 +213,25 @@ class Column:
         if not gaps:
             self.complete("numbers")
         if self.kind == "text":
-            wrong = ~(self.missing | matches(self.cells, _NUMBER))
-            cells = f"frame[{self.name!r}]"
-            way = f"convert units, decimal commas and thousands: {cells} = {cells}.str.replace(',', '.').astype(float)"
-            self.refuse(wrong, "holds no plain number", way)
+            wrong = ~(self.missing | matches(self.cells, NUMBER))
+            self.refuse(wrong, "holds no plain number", self._as_number(str(self.cells[int(wrong.argmax())])))
             return compute.if_else(pa.array(self.missing), None, self.cells).cast(pa.float64()).to_numpy(False)
         if self.kind not in ("integer", "float", "bool", "decimal"):
             raise ValueError(f"{self.title} has cells of type {self.kind}; numbers are needed: name another column")
         whole = self.kind == "integer" and not self.cells.null_count
         return (self.cells if whole else self.cells.cast(pa.float64(), safe=False)).to_numpy(False)
+
+    def _as_number(self, cell: str) -> str:
+        """The line of pandas that makes numbers of cells such as this one."""
+        cells = f"frame[{self.name!r}]"
+        point = f"type {cells} = {cells}.str.replace(',', '.').astype(float)"
+        if re.search(r"^\D*\d{1,3}(,\d{3})+(\D|$)", cell):
+            return f"type {cells} = {cells}.str.replace(',', '').astype(float); of decimal commas {point}"
+        if "," in cell:
+            return point
+        odd = re.search(r"(?<=\d)\D(?=\d{3})|^[^\d.+-]+(?=[\d.+-])|(?<=\d)[^\d.].*$", cell)  # "1 000", "$5", "4/5"
+        way = f".str.replace({odd[0][:40]!r}, '')" if odd else f".astype(str).map({{{cell[:40]!r}: 1, ...}})"
+        return f"type {cells} = {cells}{way}.astype(float)"
 
     @property
     def is_numeric(self) -> bool:
@@ -239,11 +255,13 @@ class Column:
             for form in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
                 with suppress(pa.ArrowInvalid):
                     return _seconds(self.cells.cast(form))
-            way = f"type {cells} = pandas.to_datetime({cells}, dayfirst=True)"
+            way = f"type {cells} = pandas.to_datetime({cells}, format='mixed', utc=True, dayfirst=True)"
             odd = ~matches(self.cells, _ISO)
             self.refuse(odd if odd.any() else ~odd, "holds no number and no ISO date (2026-11-28 17:05:00)", way)
         numbers = self.numbers()
         unit = np.searchsorted(_UNITS, np.abs(numbers), side="right")
+        way = f"if they are no times, leave them out: frame = frame[{cells} > 1e8]"
+        self.refuse((unit == 0) & (unit.max() > 0), "holds times before 1973 among later ones", way)
         way = f"bring them to one: {cells} = {cells}.where({cells} < 1e11, {cells} / 1000)"
         self.refuse(unit < unit.max(), "has times of two units, such as seconds and milliseconds,", way)
         return numbers
@@ -382,7 +400,7 @@ class Table:
         usual = " and of ".join(f"{role} ({', '.join(NAMES[role][:6])}, ...)" for role in roles)
         typed = " and ".join(f"{role}=..." for role in roles)
         text = f"{self.name} has no column with a usual name of {usual}; type {typed}, of {listed(self.columns)}"
-        text += "; if the first line is data, header=False" * (self.header is True and has_number(self.columns))
+        text += "; if the first line is data, header=False" * (self.header is True)
         return ValueError(text + "; comparisons, surveys: see docs/reading.md" * (len(roles) == 2))
 
     def reading(
@@ -426,13 +444,31 @@ def read_table(source: FileOrFrame, **text: Unpack[TextWords]) -> Table:
     """
     if is_frame(source):
         name = f"the {type(source).__name__}"
-        return Table(name, frame_columns(source, name))
+        return with_rows(Table(name, frame_columns(source, name)))
     if sp.issparse(source):
         return _of_entries(source, f"the {type(source).__name__}")  # pyright: ignore[reportArgumentType]
     if not isinstance(source, str | os.PathLike | list | tuple):
         raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
     parts = [read_located(where, text) for where in locate_all(source)]
-    return parts[0] if len(parts) == 1 else _joined(str(source), parts)
+    return with_rows(parts[0] if len(parts) == 1 else _joined(str(source), parts))
+
+
+def with_rows(table: Table) -> Table:
+    """The table; ValueError for one without rows, and where a row repeats the names of the columns."""
+    columns = list(table.columns.values())
+    if columns and not len(columns[0]) and not table.shape:
+        raise ValueError(f"{table.name} has a header and no rows; at least one row is needed")
+    if len(columns) < 2 or table.header is False:
+        return table
+    again = np.ones(len(columns[0]), bool)
+    for column in columns:
+        if column.kind != "text" or not again.any():
+            return table
+        name = "" if column.name.startswith(NO_NAME) else column.name
+        again &= compute.equal(column.cells, name).to_numpy(zero_copy_only=False)
+    way = "leave these rows out, or if the first line is data, type header=False"
+    columns[0].refuse(again, "repeats the names of the columns", way)
+    return table
 
 
 def _joined(name: str, parts: list[Table]) -> Table:
@@ -458,8 +494,8 @@ def read_located(where: Locator, words: TextWords) -> Table:
     with reading(where):
         table = _read(where, words)
     lengths = {len(column) for column in table.columns.values()}
-    if not table.matrices and (len(lengths) > 1 or (lengths == {0} and table.header is not None)):
-        raise ValueError(f"{where.path} has columns of {sorted(lengths)} rows; all need the same number, at least one")
+    if not table.matrices and len(lengths) > 1:
+        raise ValueError(f"{where.path} has columns of {sorted(lengths)} rows; all need the same number")
     if where.columns is None:
         return table
     kept = {name: table.column(name, "the column") for name in where.columns if name not in table.matrices}
@@ -499,13 +535,16 @@ def _sheet(where: Locator, header: bool) -> dict[str, pa.Array]:
         sheet.reset_dimensions()  # a size that it announces is filled with empty cells
         rows = [list(map(_written, row)) for row in sheet.iter_rows(values_only=True)]
     columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
-    names = [column[0] if header else str(place) for place, column in enumerate(columns)]
+    heads = [column[0] for column in columns]
+    names = named(where, heads) if header else [str(place) for place in range(len(heads))]
     return {name: pa.array(column[header:], pa.string()) for name, column in zip(names, columns, strict=True)}
 
 
 def _written(cell: object) -> str:
-    if isinstance(cell, float) and cell.is_integer():  # a workbook has no integers
-        return str(int(cell))
+    if isinstance(cell, int | float) and not isinstance(cell, bool):  # a workbook has no integers
+        if abs(cell) >= 2**53:
+            raise ValueError(f"a cell holds {cell:.0f}: a workbook rounds numbers of this size; write them as CSV")
+        return str(int(cell) if float(cell).is_integer() else cell)
     return "" if cell is None else cell.isoformat() if isinstance(cell, date | time) else str(cell)
 
 
@@ -526,6 +565,8 @@ def is_frame(source: Extra) -> bool:
 
 def frame_columns(frame: Extra, source: str) -> dict[str, Column]:
     """The columns of a DataFrame or an Arrow table; ValueError for none, and for values of several types."""
+    if any(name is not None for name in getattr(getattr(frame, "index", None), "names", ())):  # of pandas
+        frame = frame.reset_index()
     table = nw.from_native(frame)
     table = table.collect() if isinstance(table, nw.LazyFrame) else table  # queries of DuckDB and Polars
     columns = {}

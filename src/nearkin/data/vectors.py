@@ -4,7 +4,6 @@ In a table they are one column of lists, or the numbered columns of one prefix, 
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from nearkin._fields import Extra, StrPath, counted
 from nearkin._storage import digest
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
-from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, reading, unknown_ending
+from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, numbered, reading, unknown_ending
 from nearkin.data.formats.binary import open_counted, open_hdf5, open_numpy, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import BFLOAT16, FileRows, joined_rows, opened_rows
 from nearkin.data.formats.parquet import open_file
@@ -34,6 +33,7 @@ from nearkin.data.tables import (
     plain,
     plain_cells,
     read_located,
+    with_rows,
 )  # fmt: skip
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
@@ -206,7 +206,6 @@ def open_vectors(
     return VectorFile(name, rows, files)
 
 
-_NUMBERED = re.compile(r"(.*?)(\d{1,9})", re.DOTALL)
 _NUMERIC = ("integer", "float", "bool", "decimal")
 
 
@@ -226,10 +225,8 @@ def choose(kinds: dict[str, str], source: str, typed: Sequence[str] | None = Non
     if len(lists) == 1:
         return lists, ids
     numeric = [name for name in kinds if kinds[name] in _NUMERIC and name != ids]
-    numbered = sorted((int(found[2]), found[1], name) for name in numeric if (found := _NUMBERED.fullmatch(name)))
-    numbers, prefixes = [number for number, *_ in numbered], {prefix for _, prefix, _ in numbered}
-    if not lists and len(prefixes) == 1 and numbers == [*range(numbers[0], numbers[0] + len(numbers))]:
-        return [name for *_, name in numbered], ids
+    if not lists and (names := numbered(numeric)):
+        return names, ids
     what = f"{source} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
     way = f"type which hold the vectors: columns={(lists or numeric)[:8]}"
     if not lists and not numeric:
@@ -335,7 +332,7 @@ def open_rows(where: Locator, text: TextWords) -> FileRows:
     with reading(where):
         if where.suffix in _ARRAYS:
             return _ARRAYS[where.suffix](where)
-        return table_rows(where, read_located(replace(where, key=None), text), where.columns)
+        return table_rows(where, with_rows(read_located(replace(where, key=None), text)), where.columns)
 
 
 @brief()

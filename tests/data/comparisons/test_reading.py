@@ -106,10 +106,29 @@ def test_what_the_names_do_not_tell_is_refused(subtests: pytest.Subtests) -> Non
         (THREE, {"form": "odd-one-out"}, "usual name of response"),
         (THREE, {"form": "triplet", "columns": ["image1", "image2"]}, "do not tell how to read a row as 'triplet'"),
         (THREE, {"form": "best"}, "form is 'best'"),
+        (ANSWERS, {"scale": (1, 7)}, "scale is"),
+        (FORMS["rated"][0], {"form": "rated", "scale": (1, 4, 7)}, "scale is"),
+        (pd.DataFrame({"a": list("xyz"), "b": list("yzx"), "distance": [1, 2, -1]}), {}, "'-1' in row 2"),
+        (pd.DataFrame([list("xyzw")], columns=["anchor", "rank1", "rank2", "part3"]), {"form": "ranking"}, "columns="),
     ]
     for frame, options, why in refused:
         with subtests.test(str(options)), pytest.raises(ValueError, match=why):
             nk.read_comparisons(frame, **options)
+
+
+def test_ranks_are_read_by_their_numbers() -> None:
+    names = [f"o{rank:02d}" for rank in range(1, 11)]
+    ranked = pd.DataFrame([["o00", *names]], columns=["anchor", *(f"rank{rank}" for rank in range(1, 11))])
+    rows = nk.read_comparisons(ranked[sorted(ranked.columns)], form="ranking").indices
+    assert len(rows) == 45
+    assert (rows[:, 1] < rows[:, 2]).all()
+
+
+def test_an_answer_is_read_as_its_error_says() -> None:
+    answers = ANSWERS.assign(choice=["no", "yes"] * (len(ANSWERS) // 2))[: len(ANSWERS) // 2 * 2]
+    with pytest.raises(ValueError, match="type response='choice=no'"):
+        nk.read_comparisons(answers)
+    assert len(nk.read_comparisons(answers, response="choice=no")) == len(answers)
 
 
 def test_an_answer_of_two_readings_is_refused() -> None:

@@ -10,8 +10,9 @@ from nearkin._check import check_choice
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import Coded, joined
 from nearkin._types import Record
+from nearkin.data.accompanying import whole_or_text
 from nearkin.data.comparisons.forms import comparisons_from_array, comparisons_from_names, rated_quadruplets
-from nearkin.data.files import brief
+from nearkin.data.files import brief, numbered
 from nearkin.data.interactions import read_interactions
 from nearkin.data.tables import NAMES, Column, Table, complete, listed, plain, read_table
 from nearkin.records import Comparisons, Reading
@@ -104,6 +105,8 @@ def read_comparisons(
         return _read_archive(table, missing, objects)
     answer, _, value = (response or "").partition("=")
     form, shown, others = _roles(table, form, columns, answer or None)
+    if scale is not None and not ("rating" in others and len(scale) == 2 and len({*map(float, scale)}) == 2):
+        raise ValueError(f"scale is {scale!r}; it must be the ratings that mean farthest and nearest, of form='rated'")
     taken = [column.name for column in (*shown.values(), *others.values())]
     for role, typed in (("weight", None), ("rater", rater)):
         if (column := table.role(role, typed, taken=taken)) is not None:
@@ -125,9 +128,11 @@ def _roles(
     usual names."""
     if form == "ranking":
         names = columns or [column.name for column in table.needed("anchor")]
-        names = names if columns else [*names, *(name for name in table.columns if name[-1:].isdigit())]
+        names = names if columns else [*names, *numbered(name for name in table.columns if name not in names)]
         if len(names) < 3:
-            raise ValueError(f"{table.name} has no rank1, rank2, ...; type columns=['anchor', 'nearest', ..., 'last']")
+            raise ValueError(
+                f"{table.name} has not one row of rank1, rank2, ...; type columns=['anchor', 'nearest', ..., 'last']"
+            )
         words = ["anchor", *(f"rank {place}" for place in range(1, len(names)))]
         return form, {word: table.column(name, "columns") for word, name in zip(words, names, strict=True)}, {}
     way = _way(table, form, columns, answer)
@@ -136,7 +141,7 @@ def _roles(
     rest = replace(table, columns={name: column for name, column in table.columns.items() if name not in taken})
     objects, others = dict(zip(way.objects, shown, strict=True)), dict[str, Column]()
     if way.answer == "response":
-        others["response"] = rest.needed("response")[0] if answer is None else rest.column(answer, "response")
+        others["response"] = rest.needed("response")[0] if answer is None else table.column(answer, "response")
     elif way.answer is not None:
         roles = [rest.role(role, answer) for role in _RATINGS[: 1 if answer else 2]]
         ratings = [column for column in roles if column is not None]
@@ -152,7 +157,8 @@ def _way(table: Table, form: str | None, columns: Sequence[str] | None, answer: 
     """The way to read the rows, by what is typed and the names of columns; ValueError that names what to type."""
     usual = {role for role in NAMES if any(plain(name) in NAMES[role] for name in table.columns)}
     for way in _WAYS:
-        if form is None and (answer is not None or not way.is_told or (columns is None and usual & {*way.without})):
+        is_usual = answer is None or (way.answer == "response" and plain(answer) in NAMES["response"])
+        if form is None and not (is_usual and way.is_told and (columns is not None or not usual & {*way.without})):
             continue
         if form not in (None, way.form):
             continue
@@ -164,6 +170,8 @@ def _way(table: Table, form: str | None, columns: Sequence[str] | None, answer: 
             fits = len(way.objects) == len(columns) and is_answered == (way.answer is not None)
         if fits:
             return way
+    if len(table.columns) == 1:
+        raise table.lacks("anchor")
     rating = next((c for role in _RATINGS if (c := table.role(role)) is not None and c.is_numeric), None)
     ends = (1, 7) if rating is None else (np.nanmin(rating.numbers(gaps=True)), np.nanmax(rating.numbers(gaps=True)))
     raise ValueError(
@@ -171,6 +179,7 @@ def _way(table: Table, form: str | None, columns: Sequence[str] | None, answer: 
         f"{'' if form is None else f' as {form!r}'}. Call them anchor, near and far, or i, j, l and k; or type "
         "columns=[...], those of objects, and form='triplet' (response=... is the nearer of two), form='odd-one-out', "
         f"form='ranking', or form='rated' with scale=({ends[0]:g}, {ends[1]:g})"
+        f"{'; if the first line is data, header=False' * (table.header is True)}"
     )
 
 
@@ -217,6 +226,8 @@ def _on_scale(rating: Column, scale: tuple[float, float] | None) -> tuple[np.nda
     """Ratings (n,), and whether a high one means near; ValueError for one outside of the scale."""
     ratings = rating.numbers().astype(np.float64)
     if scale is None and plain(rating.name) in NAMES["dissimilarity"]:
+        least = 0 if plain(rating.name) == "distance" else -np.inf  # a dissimilarity may be a difference
+        rating.refuse((ratings < least) | np.isinf(ratings), "is no distance", "leave rows without an answer out")
         return ratings, False
     if scale is None:
         ends = f"{ratings.min():g} to {ratings.max():g}"
@@ -248,7 +259,7 @@ def _chosen(answer: Column, shown: np.ndarray, names: list[str], value: str | No
         if mark.any(axis=1).all() and (mark.argmax(axis=1) != best.argmax(axis=1)).any():
             raise ValueError(f"{answer.title} holds {listed(kinds)}, names of objects and places alike; rename one")
     way = f"an answer is the name of a shown object or of its column ({listed(names)}), or a place"
-    if len(names) == 2:
+    if len(names) == len(kinds) == 2:
         way += f"; or type response='{answer.name}={cells[0]}' with the value that chooses {names[0]}"
     answer.refuse(~best.any(axis=1), "holds no answer", f"{way}; leave rows without an answer out")
     return best.argmax(axis=1)
@@ -256,7 +267,7 @@ def _chosen(answer: Column, shown: np.ndarray, names: list[str], value: str | No
 
 def _read_archive(table: Table, missing: str, objects: Sequence[object] | None) -> Comparisons:
     held = [key for key in ARRAYS if key in table.matrices]
-    rows = table.matrices[held[0]]
+    rows = whole_or_text(table.matrices[held[0]], f"{held[0]} of {table.name}")
     if len(held) > 1 or rows.ndim != 2 or rows.shape[1] not in (3, 4):
         raise ValueError(
             f"{table.name}: {held[0]} has shape {rows.shape}; it must hold triplets (m, 3) or quadruplets (m, 4)"

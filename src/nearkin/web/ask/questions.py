@@ -8,9 +8,9 @@ from itertools import permutations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from nearkin import OrdinalEmbedding
-from nearkin._check import check_lengths
 from nearkin._fields import counted
 from nearkin.data import read_column, read_table
 from nearkin.jobs import inputs
@@ -44,9 +44,9 @@ class Items:
     def __post_init__(self) -> None:
         if len(self.ids) < 3:
             raise ValueError(f"there are {counted(len(self.ids), 'item')}; at least 3 are needed to compare")
-        check_lengths(self.ids, "items")
-        if odd := [name for name in self.ids if "\0" in name]:
-            raise ValueError(f"the name {odd[0]!r} holds a NUL character, which no table of answers holds; rename it")
+        read_table(pa.table({"items": pa.array(self.ids)})).columns["items"].ids()  # as a table of answers is read
+        if len({name.lstrip("-").isdigit() for name in self.ids}) > 1:
+            raise ValueError("items are named by numbers and by words; name all alike, so that answers can be read")
         name, count = Counter(self.ids).most_common(1)[0]
         if count > 1:
             raise ValueError(f"items repeat the name {name!r}; give each its own name")
