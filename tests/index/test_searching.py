@@ -45,14 +45,6 @@ def test_queries_of_a_fast_scan_at_a_time_change_no_result(monkeypatch):
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_list_that_few_queries_visit_leaves_places_empty():
-    index = Index.build(X[:40], MADE["lists"].fit(X), n_probe=1)
-    scores, ids = index.search(X, 30)
-    assert (ids == -1).any()
-    assert np.isinf(scores[ids < 0]).all()
-    np.testing.assert_array_equal((ids >= 0).sum(1) > 0, (index.faiss_index.search(X, 30)[1] >= 0).sum(1) > 0)
-
-
 def test_long_rows_in_float64_are_divided_before_they_lose_their_range() -> None:
     np.testing.assert_allclose(searching.normalised([[3e60, 4e60], [0.0, 0.0]]), [[0.6, 0.8], [0, 0]], rtol=1e-6)
     assert searching.normalised(np.array([[3, 4]])).dtype == np.float32

@@ -1,7 +1,5 @@
 """The rounds of the additive codebooks, and FAISS's additive quantizers filled with them."""
 
-from itertools import pairwise
-
 import faiss
 import numpy as np
 import pytest
@@ -56,43 +54,8 @@ def test_one_codebook_is_refitted_to_the_posterior_means_of_its_centroids(rng: n
             assert found[k] == pytest.approx(wanted, rel=1e-4, abs=1e-6)
 
 
-def test_refitting_without_shrinking_ends_at_the_least_squares_codebooks(rng: np.random.Generator) -> None:
-    n, M, K, w = 60, 3, 4, 2
-    X = rng.standard_normal((n, w)).astype(np.float32)
-    codes, C = rng.integers(0, K, (n, M)), rng.standard_normal((M, K, w)).astype(np.float32)
-    B = np.zeros((n, M * K))
-    B[np.arange(n)[:, None], codes + K * np.arange(M)] = 1
-    best = np.square(X - B @ np.linalg.lstsq(B, X, rcond=None)[0]).sum()
-    errors = [np.square(X - additive.decode(codes, C)).sum()]
-    for _ in range(10):
-        C = refit(X, codes, C, 0)
-        errors.append(np.square(X - additive.decode(codes, C)).sum())
-    assert all(after <= before * (1 + 1e-5) for before, after in pairwise(errors))
-    assert errors[-1] == pytest.approx(best, rel=1e-4)
-
-
-def test_older_sums_count_as_often_as_they_are_weighed(rng: np.random.Generator) -> None:
-    """Half of the older sums: each older row is half a row."""
-    X, codes = rng.standard_normal((40, 3)).astype(np.float32), rng.integers(0, 4, (40, 2))
-    twice = additive.CodeSums.of(X[:20], codes[:20], 4).after(additive.CodeSums.of(X[20:], codes[20:], 4), 2.0)
-    copied = additive.CodeSums.of(np.vstack([X, X[20:]]), np.vstack([codes, codes[20:]]), 4)
-    np.testing.assert_allclose(twice.sums, copied.sums, rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(twice.counts, copied.counts)
-    np.testing.assert_array_equal(twice.pairs, copied.pairs)
-    assert twice.n == 60
-
-
 def near(X: np.ndarray, rng: np.random.Generator) -> additive.Neighbourhoods:
     return additive.Neighbourhoods.of(X.astype(np.float32), X.shape[1], np.eye(X.shape[1], dtype=np.float32), rng)
-
-
-def test_neighbours_are_the_nearest_other_rows(rng: np.random.Generator) -> None:
-    X = rng.standard_normal((60, 3))
-    distances = np.square(X[:, None] - X).sum(axis=2)
-    np.fill_diagonal(distances, np.inf)
-    found = near(X, rng).near
-    for i in range(60):
-        assert set(found[i]) == set(np.argsort(distances[i])[:8])
 
 
 def test_drawn_rows_have_the_covariance_of_the_rows_about_them(rng: np.random.Generator) -> None:

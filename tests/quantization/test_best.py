@@ -163,13 +163,6 @@ def test_codes_are_learned_for_what_searches_them(metric, n_rows, expected, vect
     assert (found.metric, found.known) == expected
 
 
-def test_codes_for_cosine_are_learned_from_rows_of_length_one(vectors):
-    X = vectors[0][:900]
-    found = best(X, 4, metric="cosine", seconds=0, random_state=0)
-    assert found.quantizer.normalized_
-    assert len(nk.Index.build(X, found.quantizer, metric="cosine")) == 900
-
-
 def test_rows_that_judge_are_mixed_as_those_of_the_index(rng):
     X = np.arange(2000, dtype=np.float32)[:, None] + np.zeros((1, 2), np.float32)
     for n_rows, known in ((2000, 1.0), (4000, 0.5), (200_000, 0.01), (10**9, 0.0)):
@@ -270,11 +263,6 @@ def test_every_codec_has_the_size_that_was_asked_for(name, rng):
     code, norms = fitted_codec(codec, Size(asked, metric=codec.metrics[0], random_state=0, **small), X)
     index = nk.Index.build(X, code, metric=codec.metrics[0], norms=norms)
     assert index.bytes_per_vector == FIXED.get(name, asked)
-
-
-@each(("n_bytes", "n_centroids", "expected"), [(8, 256, 8), (8, 16, 16), (3, 64, 4), (4, 65536, 2)])
-def test_codes_fill_the_bytes(n_bytes, n_centroids, expected):
-    assert Size(n_bytes, n_centroids).n_codes == expected
 
 
 @each(

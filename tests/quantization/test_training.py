@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from nearkin import ProductQuantizer
-from nearkin.quantization.codebooks import State, assign, decode
 from nearkin.quantization.training import STARTS, Space, pca_start
 from tests.covering import each
 
@@ -74,22 +73,6 @@ def test_a_space_learns_less_and_loses_nothing(rng):
         patch.setattr(Space, "of", classmethod(lambda cls, X, *_: cls(X.shape[1])))
         wide.fit(learned)
     assert model.distortion(others) < 1.002 * wide.distortion(others)
-
-
-def test_widened_codes_stand_for_the_same_rows(rng):
-    X = rng.normal(size=(400, 12)).astype(np.float32)
-    space = Space(6, haar(12, rng))
-    step = State(haar(6, rng), rng.normal(size=(3, 4, 2)).astype(np.float32))
-    codes = assign(space.rows(X) @ step.rotation, step.codebooks)
-    narrow = decode(codes, step.codebooks) @ step.rotation.T @ np.asarray(space.axes)[:, :6].T
-    wide = space.widened(step)
-    np.testing.assert_array_equal(assign(X @ wide.rotation, wide.codebooks), codes)
-    np.testing.assert_allclose(decode(codes, wide.codebooks) @ wide.rotation.T, narrow, atol=1e-5)
-
-
-def test_short_or_isotropic_rows_have_no_space(rng):
-    assert Space.of(rng.normal(size=(500, 32)), 4, 256) == Space(32)
-    assert Space.of(rng.normal(size=(5000, 64)), 8, 256) == Space(64)
 
 
 def haar(d: int, rng: np.random.Generator) -> np.ndarray:
