@@ -5,7 +5,7 @@ optional ability is a second type, checked by `isinstance` before any work start
 
 from __future__ import annotations  # the types of torch and FAISS are named, not loaded
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
@@ -51,11 +51,13 @@ class Run:
     tol: stop when a step lowers the objective by less than this share of it, or of `floor` if that is larger; 0 for
         never.
     callback: called after every step.
+    validate: a function of the point, smaller is better; the solver then returns the best point visited.
     """
 
     max_iter: int
     tol: float = 0.0
     callback: Callback | None = None
+    validate: Callable[[np.ndarray], float] | None = None
     floor: float = 0.0
 
 

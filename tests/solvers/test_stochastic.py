@@ -157,6 +157,15 @@ def test_first_step_is_the_inverse_curvature():
     assert probe_step(problem, problem.minimum, np.zeros((2, 1)), 0.1) == 0.0
 
 
+def test_returns_the_best_validated_point():
+    problem, start = least_squares(noise=0.5), np.zeros((4, 1))
+    goal = 0.3 * problem.minimum
+    solution = SVRG(step=0.02).minimize(problem, start, Run(100, validate=lambda x: float(np.linalg.norm(x - goal))))
+    last = SVRG(step=0.02).minimize(least_squares(noise=0.5), start, Run(100, tol=0.0))
+    assert np.linalg.norm(solution.x - goal) < 0.5 * np.linalg.norm(last.x - goal)
+    assert solution.value == pytest.approx(problem.value(solution.x))
+
+
 @each(
     ("options", "error", "text"),
     [

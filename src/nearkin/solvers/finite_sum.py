@@ -121,23 +121,25 @@ class Solver(Protocol):
     def minimize(self, problem: Any, x: np.ndarray, run: Run, /) -> Solution:
         """Minimize `problem` from x, which is not changed.
 
-        A step of the run is an epoch. The callback's record has "objective", "total", "x", and if it exists
-        "step_size".
+        A step of the run is an epoch. The callback's record has "objective", "total", "x", and if they exist
+        "step_size" and "validation".
         """
         ...
 
 
 class Monitor:
-    """The loop's bookkeeping: evaluates the objective, reports, decides when to stop.
+    """The loop's bookkeeping: evaluates the objective, reports, keeps the best validated point, decides when to stop.
     The objective is evaluated every 5 epochs, and after each one for a callback, which does not change the run. It has
     converged when the objective fell by less than `tol` per epoch, relative to itself or `floor`."""
 
     def __init__(self, value: Callable[[np.ndarray], float], run: Run, x: np.ndarray) -> None:
         self._value, self._run = value, run
+        self._best: tuple[float, np.ndarray | None] = (math.inf, None)
         self.history: list[Record] = []
         self.steps: list[float] = []
         self.status = ""
         self._first = self._last = value(x)
+        self._validate(x)
 
     def stop(self, epoch: int, x: np.ndarray, step: float = math.nan) -> bool:
         """Record x after `epoch` epochs (1, 2, ...); True when the run is over, with `status` set."""
@@ -148,6 +150,8 @@ class Monitor:
             record: Record = {"objective": value, "total": self._run.max_iter}
             if not math.isnan(step):
                 record["step_size"] = step
+            if self._run.validate is not None:
+                record["validation"] = self._validate(x)
             self.history.append({"step": epoch, **record})
             if self._run.callback is not None:
                 self._run.callback(epoch, {**record, "x": x})
@@ -163,9 +167,20 @@ class Monitor:
         return bool(self.status)
 
     def finish(self, x: np.ndarray) -> Solution:
-        """The solution x."""
+        """The solution: the best validated point if there was validation, otherwise x."""
+        if self._best[1] is not None and self.status != "diverged":
+            x = self._best[1]
         status = self.status or "converged"  # without a status the solver ended the run itself
         return Solution(x, self._value(x), len(self.steps), status, self.history, self.steps)
+
+    def _validate(self, x: np.ndarray) -> float | None:
+        """The validation score of x, if the run has one; the best point is kept."""
+        if self._run.validate is None:
+            return None
+        score = self._run.validate(x)
+        if score < self._best[0]:
+            self._best = (score, x.copy())
+        return score
 
 
 def _epochs(
@@ -264,7 +279,7 @@ class SVRG:
         condition (24) on m fails, and single terms overshoot although eta suits their mean. False: as in the paper.
 
     As printed, Algorithm 1 multiplies the inner step with x_t where u_t is meant. It returns a random iterate, which
-    its proof needs; here the solution is the last snapshot.
+    its proof needs; here the solution is the last snapshot, or the best validated one.
     """
 
     step: float | str = "sbb"

@@ -257,6 +257,18 @@ def test_bootstrap_lies_around_the_embedding(points, train):
     assert np.abs(draws["many"].mean(axis=0) - many.embedding_).mean() < 0.2 * np.abs(many.embedding_).mean()
 
 
+def test_validation_returns_the_best_seen_and_may_be_a_share_of_the_questions(points, test):
+    few = comparisons_from_vectors(points, 250, noise=0.15, random_state=8)
+    plain = nk.OrdinalEmbedding(10, random_state=0).fit(few)
+    careful = nk.OrdinalEmbedding(10, random_state=0).fit(few, validation=test)
+    assert careful.score(test) >= plain.score(test)
+    assert min(entry["validation"] for entry in careful.history_) >= 1 - careful.score(test) - 1e-3
+    noisy = comparisons_from_vectors(points, 400, noise=0.15, random_state=8)
+    model = nk.OrdinalEmbedding(10, random_state=0).fit(noisy, validation=0.25)
+    assert 295 <= len(model.comparisons_) <= 305  # a question may come twice
+    assert "validation" in model.history_[-1]
+
+
 def test_report_names_what_is_missing():
     groups = np.array([[0, 1, 2], [1, 2, 0], [3, 4, 5], [4, 5, 3]])
     answers = Comparisons(np.concatenate([groups, [[0, 2, 1]]]), np.array(list("abcdefg")))

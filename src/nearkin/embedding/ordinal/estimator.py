@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +27,7 @@ from nearkin._storage import (
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
-from nearkin.data.comparisons.votes import net_votes
+from nearkin.data.comparisons.votes import net_votes, split_comparisons
 from nearkin.embedding.ordinal import answers, questions
 from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, answer_probability, get_loss
 from nearkin.embedding.ordinal.objective import DEFAULTS, SOLVERS, Task, count_dimensions, principal_axes
@@ -149,6 +150,7 @@ class OrdinalEmbedding(BaseEstimator):
         comparisons: Answers,
         y: object = None,
         *,
+        validation: Answers | float | None = None,
         choices: str = "auto",
         raters: str = "equal",
         callback: Callback | None = None,
@@ -156,6 +158,8 @@ class OrdinalEmbedding(BaseEstimator):
         """Train on a `Comparisons` or an integer array, rows (i, j, k) or (i, j, l, k).
 
         y (m,): responses as in cblearn, True or 1 for the row as given, False or -1 for its opposite: (i, k, j).
+        validation: held-out comparisons, or a share of the questions to hold out (a float); the result is then the
+            embedding of smallest error on them.
         choices: how answers of several comparisons (`Comparisons.events`, as "the odd one of three") count: "separate",
             each comparison by itself, or "joint", one event each (by L-BFGS). "auto" is "joint" for "ste" up to 100,000
             comparisons, where errors are smaller, and "separate" for the other losses.
@@ -174,6 +178,8 @@ class OrdinalEmbedding(BaseEstimator):
             raise ValueError(f"comparisons has {counted(comparisons.n_objects, 'object')}; at least 3 are needed")
         joint = self._takes_events(comparisons, choices)
         rng = self._generator()
+        if isinstance(validation, float):
+            comparisons, validation = split_comparisons(comparisons, validation, by="questions", random_state=rng)
         self.dimension_curve_ = None
         if self.n_components == "auto":
             self.dimension_curve_: Record | None
@@ -189,7 +195,7 @@ class OrdinalEmbedding(BaseEstimator):
             comparisons = replace(comparisons, weights=answers.weigh(comparisons, self.rater_reliability_))
         if not joint and comparisons.events is not None:
             comparisons = replace(comparisons, events=None)
-        self._learn(comparisons, self._starts(comparisons, rng), rng, callback=callback)
+        self._learn(comparisons, self._starts(comparisons, rng), rng, validation=validation, callback=callback)
         return self
 
     def fit_transform(self, comparisons: Answers, y: object = None, **options: Any) -> np.ndarray:
@@ -352,10 +358,15 @@ class OrdinalEmbedding(BaseEstimator):
         comparisons: Comparisons,
         starts: list[np.ndarray],
         rng: np.random.Generator,
+        *,
+        validation: Answers | float | None = None,
         callback: Callback | None = None,
     ) -> None:
         """Embed from the best of the starts, and set the fitted attributes."""
-        X, solution = self._task(comparisons, rng).solve_best(starts, Run(self.max_iter, self.tol, callback))
+        judge = None
+        if validation is not None:
+            judge = partial(triplet_error, comparisons=answers.match(validation, comparisons.objects))
+        X, solution = self._task(comparisons, rng).solve_best(starts, Run(self.max_iter, self.tol, callback, judge))
         suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact test below sorts all answers
         if suspect and not net_votes(comparisons)[0].any():
             raise ValueError("every answer in comparisons is contradicted by another: they cancel out")

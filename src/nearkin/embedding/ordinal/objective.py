@@ -308,7 +308,7 @@ class Task:
             )  # 1 suits most data, if single terms allow it
 
     def solve_best(self, starts: Sequence[np.ndarray], run: Run) -> tuple[np.ndarray, solvers.Solution]:
-        """Run every start (n, q) for a few epochs, the best to the end; records have "start".
+        """Run every start (n, q) for a few epochs, the best to the end, by validation if any; records have "start".
 
         The first epochs take all q >= p columns, the others the p principal axes of the points found.
         """
@@ -323,7 +323,8 @@ class Task:
             found.append(self._continue(begun, replace(run, max_iter=limit, tol=tol), number * n_trial, about))
         if len(starts) == 1:
             return found[0]
-        best = int(np.argmin([solution.value for _, solution in found]))
+        values = [solution.value if run.validate is None else run.validate(X) for X, solution in found]
+        best = int(np.argmin(values))
         done = (len(starts) - 1) * n_trial
         return self._continue(found[best], run, done, {"total": total, "start": best})
 
@@ -366,7 +367,7 @@ class Task:
     ) -> tuple[np.ndarray, solvers.Solution]:
         """Embed from `start` (n, q): the points found (n, q) and the solver's report. The callback's steps count from
         `done`, its records include `about`. Raises FloatingPointError if the run diverges."""
-        callback, q = run.callback, start.shape[1]
+        validate, callback, q = run.validate, run.callback, start.shape[1]
 
         def mean(record: Fields) -> Record:
             """The record with the mean loss of an answer: the solver's value is n times this."""
@@ -381,6 +382,7 @@ class Task:
             run,
             floor=self._floor,
             callback=None if callback is None else report,
+            validate=None if validate is None else lambda x: validate(unpad_rows(x, q)),
         )
         solution = (solver or self._solver).minimize(self._problem, pad_rows(start, self._dtype), inner)
         if solution.status == "diverged":
