@@ -80,8 +80,8 @@ class Quantizer(Protocol):
 
     n_features_in_: int
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Train on vectors X (n, d)."""
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Self:
+        """Train on vectors X (n, d); `callback` is called after each step."""
         ...
 
     def encode(self, X: ArrayLike) -> np.ndarray:
@@ -91,30 +91,6 @@ class Quantizer(Protocol):
     def save(self, path: StrPath) -> None:
         """Write a folder; it appears whole or not at all."""
         ...
-
-
-class Fittable(Protocol):
-    """An unfitted quantizer, or a choice between several: `fit` returns a fitted one."""
-
-    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Quantizer:
-        """Train on vectors X (n, d); `callback` is called after each step."""
-        ...
-
-
-@runtime_checkable
-class CentroidCodes(Protocol):
-    """A quantizer that trains centroids, and needs at least as many vectors."""
-
-    n_centroids: int
-    n_lists: int
-    """Coarse centroids, 0 for none."""
-
-
-@runtime_checkable
-class Remembering(Protocol):
-    """A fitted estimator that keeps the records of its callback, one for each step, or the losses alone."""
-
-    history_: list[Record] | np.ndarray
 
 
 @runtime_checkable

@@ -398,14 +398,9 @@ def invalid_rows(indices: np.ndarray) -> np.ndarray:
 
 def describe_invalid(bad: np.ndarray, indices: np.ndarray) -> str:
     """The text of the error for rows that repeat an index."""
-    rows = np.flatnonzero(bad)
-    shown = ", ".join(f"{row} {indices[row].tolist()}" for row in rows[:5])
-    more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
-    return (
-        f"{len(rows)} of {len(indices)} comparisons repeat an index or compare a pair with itself: rows "
-        f"{shown}{more}; "
-        "remove them, or read with missing='drop'"
-    )
+    first = int(bad.argmax())
+    what = f"{int(bad.sum())} of {len(indices)} comparisons repeat an index or compare a pair with itself"
+    return f"{what}, the first is row {first} {indices[first].tolist()}; remove them, or read with missing='drop'"
 
 
 def _check_events(events: np.ndarray, indices: np.ndarray) -> None:
@@ -414,11 +409,8 @@ def _check_events(events: np.ndarray, indices: np.ndarray) -> None:
     split = (events[order][1:] == events[order][:-1]) & (near[1:] != near[:-1]).any(axis=1)
     if split.any():
         event = events[order][int(split.argmax())]
-        rows = np.flatnonzero(events == event)
-        raise ValueError(
-            f"events: rows {rows[:5].tolist()} are event {event} and have different near pairs; the rows of one event "
-            "must share it"
-        )
+        rows = np.flatnonzero(events == event)[:5].tolist()
+        raise ValueError(f"events: rows {rows} are event {event}, and must have one near pair")
 
 
 def _column(column: ArrayLike, name: str, length: int) -> np.ndarray:

@@ -22,7 +22,7 @@ from nearkin._check import check_queries
 from nearkin._distributed import Group, current
 from nearkin._fields import StrPath, command
 from nearkin._types import Fields, Record, Seed
-from nearkin.contracts import Callback, CentroidCodes, Fittable, Remembering, VectorCodes
+from nearkin.contracts import Callback, Quantizer, VectorCodes
 from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.identifiers import given_ids
@@ -151,7 +151,7 @@ def compress(
 
 def compress_file(
     file: VectorFile,
-    quantizer: Fittable | Choice,
+    quantizer: Quantizer | Choice,
     out: StrPath,
     *,
     queries: np.ndarray | None = None,
@@ -219,7 +219,7 @@ def compress_file(
                 run["comparison"] = {"seconds": quantizer.seconds, "trials": named}
             run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
-            history = fitted.history_ if isinstance(fitted, Remembering) else []
+            history = vars(fitted).get("history_", [])
             with steps.step("save") as callback, _storage.replacing_folder(out, overwrite) as fresh:
                 index.save(fresh)
                 write_record(fresh / RUN, record | {"seconds": steps.seconds, "history": history})
@@ -230,7 +230,7 @@ def compress_file(
 
 
 def _agreed_job(
-    file: VectorFile, quantizer: Fittable | Choice, metric: str, rows: int, queries: np.ndarray | None
+    file: VectorFile, quantizer: Quantizer | Choice, metric: str, rows: int, queries: np.ndarray | None
 ) -> Record:
     """The identity of a compression job; ValueError if processes have different ones."""
     job: Record = {
@@ -253,14 +253,14 @@ def _settings(quantizer: object) -> Record:
     return {"class": type(quantizer).__name__, **plain}
 
 
-def _learned_centroids(quantizer: Fittable | Choice) -> tuple[int, int]:
+def _learned_centroids(quantizer: Quantizer | Choice) -> tuple[int, int]:
     """Number of centroids that a quantizer learns in a subspace, and of coarse ones; 0 for none."""
     if isinstance(quantizer, Choice):
         return quantizer.size.n_centroids, quantizer.size.n_lists
-    return (quantizer.n_centroids, quantizer.n_lists) if isinstance(quantizer, CentroidCodes) else (0, 0)
+    return vars(quantizer).get("n_centroids", 0), vars(quantizer).get("n_lists", 0)
 
 
-def _usable_queries(queries: np.ndarray, quantizer: Fittable | Choice, d: int, metric: str) -> np.ndarray:
+def _usable_queries(queries: np.ndarray, quantizer: Quantizer | Choice, d: int, metric: str) -> np.ndarray:
     """The queries (q, d), normalised for cosine; ValueError if the method has nothing to choose by queries."""
     if not isinstance(quantizer, Choice) or quantizer.method != BEST:
         made = CODECS[quantizer.method].unfitted(quantizer.size) if isinstance(quantizer, Choice) else quantizer
@@ -274,7 +274,7 @@ def _usable_queries(queries: np.ndarray, quantizer: Fittable | Choice, d: int, m
 
 
 def _sample(
-    quantizer: Fittable | Choice, source: VectorFile, n_rows: int, metric: str, random_state: Seed, steps: Steps,
+    quantizer: Quantizer | Choice, source: VectorFile, n_rows: int, metric: str, random_state: Seed, steps: Steps,
     group: Group,
 ) -> np.ndarray:  # fmt: skip
     """The vectors to train on, read in shares that end with `CellSums`'s blocks: sums keep their bits."""
@@ -286,7 +286,7 @@ def _sample(
 
 
 def _trained(
-    quantizer: Fittable | Choice, sample: np.ndarray, queries: np.ndarray | None, n_vectors: int, random_state: Seed,
+    quantizer: Quantizer | Choice, sample: np.ndarray, queries: np.ndarray | None, n_vectors: int, random_state: Seed,
     callback: Callback,
 ) -> Best:  # fmt: skip
     """What is chosen and trained; `queries` are those that `_usable_queries` lets pass."""
