@@ -80,7 +80,7 @@ def test_a_second_server_on_one_file_or_one_port_is_refused(things: Path) -> Non
         said = run("ask", things, "--out", things.with_name("other.csv"), "--port", port)
     assert second.exit_code == said.exit_code == 2
     assert "in use by another `nearkin ask`" in second.stderr
-    assert "give another --port" in said.stderr
+    assert "give another port" in said.stderr
     assert not things.with_name("other.csv").exists()
 
 

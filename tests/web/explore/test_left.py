@@ -1,4 +1,4 @@
-"""Of an index trained with its towers: a user's history, and the list that `nearkin search --left-id` gives."""
+"""Of an index trained with its towers: a user's history, and the list that `nearkin recommend` gives."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_a_list_equals_nearkin_search(trained: Path) -> None:
         assert client.get("/token/about").json()["left"] == 40
         for row in (0, 13, 39):
             name = str(collection.left.left_ids[row])
-            (said,) = run_json("search", trained, "--left-id", name, "-k", 7)["hits"]
+            (said,) = run_json("recommend", trained, name, "-k", 7)["answers"]
             answer = client.get("/token/left", params={"id": name}).json()
             seen = collection.left.seen[row].indices.tolist()
             assert [thing["id"] for thing in answer["history"]] == [str(500 + place) for place in seen]
