@@ -33,7 +33,7 @@ import nearkin as nk
 from nearkin._faiss import innermost
 from nearkin.data import open_vectors
 from nearkin.index.searching import normalised
-from nearkin.linalg.norms import Norms, widened
+from nearkin.linalg.norms import POWER, Norms
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
 
 D, LISTS = 8, 3
@@ -43,6 +43,7 @@ with_rows = precondition(lambda machine: machine.rows)
 FEW = {"max_iter": 2, "random_state": 0}
 SUMS = {"beam_size": 2, **FEW}
 SCANNED = 1.0  # by how much FAISS's tables of 8 bits may round a score of such rows
+BYTES = {"any": 0.0, "one": 0.0, "byte": 0.1}  # and float32 a score at the norm of a byte
 MADE: dict[str, tuple[Any, float]] = {
     "exact": (None, 0.0),
     "product": (nk.ProductQuantizer(4, 32, **FEW), 0.0),
@@ -73,7 +74,8 @@ KINDS = [
     *(Kind(made, "ip") for made in ("sums", "product sums")),
     *(Kind(made, "hamming") for made in [*MADE][12:]),
     *(Kind(made, "l2", "one") for made in ("product", "lists", "4 bits in lists", "sums in lists", "axes")),
-    *(Kind("product", metric, "byte") for metric in ("l2", "ip")),
+    *(Kind(made, "l2", "byte") for made in ("product", "sums", "axes")),
+    *(Kind(made, "ip", "byte") for made in ("product", "4 bits in lists", "product sums")),
 ]
 
 
@@ -96,7 +98,10 @@ class Machine(RuleBasedStateMachine):
     @initialize(names=st.sampled_from(["counted", "integers", "text"]), keep=st.booleans(), rng=SEEDS)
     def begin(self, names: str, keep: bool, rng: random.Random) -> None:
         made, metric, norms = self.kind
-        self.quantizer, self.rounding = fitted(made, "one" in (norms, metric) or metric == "cosine"), MADE[made][1]
+        self.quantizer, self.rounding = (
+            fitted(made, "one" in (norms, metric) or metric == "cosine"),
+            MADE[made][1] + BYTES[norms],
+        )
         self.original = copy.deepcopy(self.quantizer)
         self.options: dict[str, Any] = {"norms": Norms.learned(TRAIN) if norms == "byte" else None}
         self.options["n_probe"] = LISTS if "lists" in made else None
@@ -322,8 +327,7 @@ class Machine(RuleBasedStateMachine):
         assert one <= (norms is not None), "all rows have one norm, and the index does not know it"
         if norms is not None:
             assert norms.n_bytes or one, "rows of several norms are taken to have one"
-            rows = norms.restored(self.quantizer.decode(codes), self.stacked(names))
-            return self.compared(widened(Q, rows.shape[1]), rows)
+            return self.compared(np.pad(Q, ((0, 0), (0, 1))), self.at_norms(codes, self.stacked(names)))
         if hasattr(self.quantizer, "smoothing"):  # codes of sums carry a term of their error, which `decode` leaves out
             new = self.quantizer.to_faiss("l2" if self.sign > 0 else "ip")
             self.quantizer.add_to(new, self.stacked(names))
@@ -332,6 +336,16 @@ class Machine(RuleBasedStateMachine):
             found, places = new.search(Q, len(names))
             return np.take_along_axis(found, np.argsort(places, axis=1), axis=1)
         return self.compared(Q, self.quantizer.decode(codes))
+
+    def at_norms(self, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Rows (n, d + 1) by their definition: decoded, lengthened towards the nearest level of |x - centre|, and the
+        rest of it in a column more."""
+        norms, centre = self.index.norms, self.index.norms.centre.astype(np.float64)
+        centred, true = self.quantizer.decode(codes) - centre, np.linalg.norm(rows - centre, axis=1)
+        wanted = norms.levels[np.abs(norms.levels - true[:, None]).argmin(axis=1)].astype(np.float64)
+        centred *= ((wanted / np.linalg.norm(centred, axis=1)) ** (POWER if norms.n_bytes else 1))[:, None]
+        rest = np.maximum(wanted**2 - np.square(centred).sum(axis=1), 0)
+        return np.column_stack([centre + centred, np.sqrt(rest)])
 
     # ---- arguments
 
