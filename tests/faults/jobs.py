@@ -193,7 +193,7 @@ COMMANDS: dict[str, Callable[[Path], Command]] = {
     "add": lambda base: Command(base, "add OUT @-few.npy", start=_COMPRESS, in_place=True),
     "remove": lambda base: Command(base, "remove OUT 3 5", start=_COMPRESS, in_place=True),
     "update": lambda base: Command(base, "update OUT @-few.npy --ids @-ids.txt", start=_COMPRESS, in_place=True),
-    "refresh": lambda base: Command(base, "refresh OUT @-few.npy", start=_COMPRESS, in_place=True),
+    "retrain": lambda base: Command(base, "update OUT @-few.npy --retrain", start=_COMPRESS, in_place=True),
     "evaluate": lambda base: Command(
         base, "evaluate OUT @-few.npy --truth @-truth.npy", start=_COMPRESS, in_place=True
     ),

@@ -28,7 +28,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_list_equals_nearkin_search(trained: Path) -> None:
+def test_a_list_equals_nearkin_recommend(trained: Path) -> None:
     right = np.load(trained.parent / "right.npy")
     collection = open_collection(trained, vectors=f"{trained.parent}/right.npy", k=7)
     assert collection.left is not None
