@@ -15,7 +15,6 @@ import safetensors.torch
 import torch
 
 import nearkin as nk
-from nearkin.cli import screen
 from nearkin.jobs.embed_comparisons import embed_comparisons
 from nearkin.jobs.pairs import embed_pairs
 from nearkin.plots.figures import plot_map
@@ -330,20 +329,6 @@ def test_a_map_of_one_dimension_is_a_line() -> None:
     assert width > 3 * height
     assert len(ax.lines) == 1 + 5, "the line, and an interval for each object"
     assert not ax.patches
-
-
-def test_progress_of_several_fits_is_numbered() -> None:
-    """The bar of `embed` went from 100 % back to 12 %."""
-    titled = screen._numbered("embed")
-    assert [titled(step, {"total": 8}) for step in (1, 8, 1, 2, 8, 4)] == [
-        *["embed"] * 2,
-        *["embed, part 2"] * 3,
-        "embed, part 3",
-    ]
-    titled = screen._numbered("embed")
-    reports = [(1, {"total": 14, "phase": "loss"}), (9, {"total": 14, "phase": "loss"}), (10, {"total": 10})]
-    first = "embed, part 1: choosing the loss"
-    assert [titled(*report) for report in reports] == [first, first, "embed, part 2"]
 
 
 def test_records_print_in_one_line(tmp_path: Path) -> None:

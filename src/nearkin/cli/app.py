@@ -23,6 +23,12 @@ TOGETHER = ("compress", "embed", "train")  # commands that several processes can
 BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 _VALUED = ("--threads", "--delimiter", "--encoding")
 _EVERYWHERE = ("--quiet", "--verbose", *_VALUED, "--header", "--no-header")
+_HELP = {  # of the options of any command
+    "header": "Whether the first line of a text file names the columns; else they are 0, 1, ...",
+    "delimiter": "What is between the cells of text files: comma, semicolon, tab, bar, space or any text, such as "
+    "::.  [default: the only one of the first four that the first line holds]",
+    "encoding": "The encoding of text files, such as cp1252 or utf-16.  [default: utf-8]",
+}
 _READING = {name: option_of(name)[0] for name in ("header", "delimiter", "encoding", "threads")}
 
 
@@ -109,35 +115,12 @@ app: typer.Typer = typer.Typer(name="nearkin", cls=CommandGroup, rich_markup_mod
 def root(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print what nearkin runs on and stop.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Any command: no progress, errors only.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Any command: without a terminal, a line for every step.")
-    ] = False,
-    threads: Annotated[
-        int | None, typer.Option(metavar="INT", help="Any command: threads to use.  [default: all cores]")
-    ] = None,
-    header: Annotated[
-        bool,
-        typer.Option(
-            "--header/--no-header",
-            help="Any command: whether the first line of a text file names the columns; else they are 0, 1, ...",
-        ),
-    ] = True,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Any command: what is between the cells of text files: comma, semicolon, tab, bar, space or any "
-            "characters, such as ::.  [default: the only one of the first four that the first line holds]",
-        ),
-    ] = None,
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Any command: the encoding of text files, such as cp1252 or utf-16.  [default: utf-8]",
-        ),
-    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Without a terminal, a line for every step.")] = False,
+    threads: Annotated[int | None, typer.Option(metavar="INT", help="Threads to use.  [default: all cores]")] = None,
+    header: Annotated[bool, typer.Option("--header/--no-header", help=_HELP["header"])] = True,
+    delimiter: Annotated[str | None, typer.Option(metavar="TEXT", help=_HELP["delimiter"])] = None,
+    encoding: Annotated[str | None, typer.Option(metavar="NAME", help=_HELP["encoding"])] = None,
 ) -> None:
     """Learn what is near, store it small, find it fast.
 
@@ -148,7 +131,7 @@ def root(
     - nearkin compress X.npy --bytes 16 --out idx
     - nearkin search idx Q.npy -k 10 --out hits.csv
 
-    `nearkin --install-completion` teaches the shell the commands and options.
+    The options below go with any command. `nearkin --install-completion` teaches the shell the commands and options.
 
     Exit codes: 0; 1 for a negative verdict (damage, drift, a recall below its target); 2 for a wrong call or input,
     with one line on stderr; 130 for Ctrl-C; 141 when nobody reads the output.

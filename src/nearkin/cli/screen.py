@@ -15,20 +15,13 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress, TextColumn
 from rich.table import Table
 
 from nearkin._distributed import current
 from nearkin._fields import Fields, is_text, quoted, show
 
-_OBJECTIVES = ("objective", "loss", "error")  # the first one in a record is shown next to the bar,
-_MORE = ("distortion", "metric")  # and these
-_PHASES = {  # "phase" of a record -> words
-    "loss": "choosing the loss",
-    "regularization": "choosing the regularization",
-    "teacher": "training the towers",
-    "index": "training towers and index together",
-}
+_SHOWN = ("objective", "loss", "error", "distortion", "metric")  # of a record, next to the bar
 _NAMED_BY_USERS = ("rater_reliability", "named")  # in records: keys are raters
 _QUICK = 2.0  # seconds; shorter steps have no line in the log, except with --verbose
 
@@ -82,28 +75,19 @@ class Screen:
 
         Without a terminal: a line with the time of day within long steps, and one with the seconds of each.
         """
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description:<10}"),
-            BarColumn(bar_width=32),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("[dim]{task.fields[note]}"),
-        )
+        columns = (*Progress.get_default_columns(), TextColumn("[dim]{task.fields[note]}"))
         logs = not self._err.is_terminal
         hidden = logs or self._silent
         console = Console(quiet=True) if hidden else self._err  # rich before 15 prints a line of a bar that is disabled
         start = time.monotonic()
         LOG.began, due = LOG.began or start, start + _QUICK
-        titled = _numbered(title)
         with Progress(*columns, console=console, transient=True, disable=hidden) as bars:
             task = bars.add_task(title, total=None, note="")
 
             def callback(step: int, record: Fields) -> None:
                 nonlocal due
-                name, total, note = titled(step, record), record.get("total"), _note(record)
+                phase, total, note = record.get("phase"), record.get("total"), _note(record)
+                name = f"{title}: {phase}" if phase else title
                 bars.update(task, description=name, completed=step, total=total, note=note)
                 if logs and time.monotonic() >= due:
                     due = time.monotonic() + (5 if LOG.verbose else 60)
@@ -182,27 +166,6 @@ def worded(text: str, options: Mapping[str, str]) -> str:
     return re.sub(rf"\b({names})=('[^']*'|\([^()]*\)|[\w.]*\w|\.\.\.)", option, text)
 
 
-def _numbered(title: str) -> Callable[[int, Fields], str]:
-    """The title of each report, with the number and the name of its phase.
-
-    A phase begins if the record names another one, or if progress falls back.
-    """
-    number, last, phase = 1, 0.0, None
-
-    def titled(step: int, record: Fields) -> str:
-        nonlocal number, last, phase
-        share = step / record["total"] if record.get("total") else last
-        named = record.get("phase")
-        number += share < last or (last > 0 and named != phase)
-        last, phase = share, named
-        name = _PHASES.get(str(phase))
-        if name is None:
-            return title if number == 1 else f"{title}, part {number}"
-        return f"{title}, part {number}: {name}"
-
-    return titled
-
-
 def table_of(title: str, columns: list[str], rows: list[list[object]]) -> Table:
     """A rich table: texts left, numbers right in four significant digits."""
     made = Table(
@@ -230,9 +193,7 @@ def _note(record: Fields) -> str:
     """The note of a record; else its objective, distortion and held-out metric."""
     if isinstance(record.get("note"), str):
         return record["note"]
-    objective = [name for name in _OBJECTIVES if isinstance(record.get(name), int | float)][:1]
-    others = [name for name in _MORE if isinstance(record.get(name), int | float)]
-    return "  ".join(f"{name} {show(float(record[name]))}" for name in objective + others)
+    return "  ".join(f"{name} {show(record[name])}" for name in _SHOWN if isinstance(record.get(name), int | float))
 
 
 def _keyed(value: Any) -> Any:

@@ -97,20 +97,15 @@ def evaluate(
     asked = None if queries is None else inputs.open_queries(queries, query_ids)
     n, n_queries = read_config(index, "index")["n_rows"], None if asked is None else len(asked.vectors)
     made = evaluate_folder(
-        index,
-        None if asked is None else asked.vectors,
-        truth=None if truth is None else read_neighbors(truth),
+        index, None if asked is None else asked.vectors, k=k, oversample=oversample, n_probes=_counts(n_probe),
+        truth=None if truth is None else read_neighbors(truth), judged=judged,
         base=None if base is None else inputs.open_file(base),
         labels=None if labels is None else read_column(labels, n, several=True),
         label_ids=None if labels is None else inputs.ids_of_rows(labels),
         query_labels=None if query_labels is None else read_column(query_labels, n_queries, several=True),
-        k=k,
-        oversample=oversample,
-        n_probes=_counts(n_probe),
-        judged=judged,
         query_ids=None if asked is None else asked.ids,
         about={"query_file": queries, "threads": threads_used()},
-    )
+    )  # fmt: skip
     if not any(name.startswith(("searches", "relevance", "mAP")) for name in made):
         made["notes"] = ["for the recall type base=VECTORS or truth=FILE; labels=FILE for mAP"]
     return made

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from textwrap import shorten
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ from nearkin._exact import nearest
 from nearkin._fields import StrPath, command, counted
 from nearkin._storage import check_target, replacing_folder
 from nearkin._types import Fields, Record
-from nearkin.data import VectorFile, read_column
+from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import write_table
 from nearkin.index.identifiers import given_ids
 from nearkin.jobs.arguments import File, Folder
@@ -27,7 +26,6 @@ INDEX = "index.json"  # {item: [token, ...]}, which LC-Rec and its successors re
 VOCABULARY = "vocabulary.txt"  # a token a line: the line's number is the token's offset
 _MOST_LINES = 65_536  # turned to text at once
 _JUDGED, _QUERIES, _NEIGHBOURS = 100_000, 500, 10  # rows and queries for the recall of prefixes
-_FIRST, _NEXT, _EXAMPLES, _LONGEST = 6, 3, 4, 60  # in the report: first codes, prefixes of each, items, letters
 
 
 def ids(
@@ -40,7 +38,6 @@ def ids(
     towers: Folder | None = None,
     alpha: float = 0.5,
     ids: File | None = None,
-    texts: File | None = None,
     parquet: bool = False,
     seed: int = 0,
     overwrite: bool = False,
@@ -68,7 +65,6 @@ def ids(
     alpha: With `towers`, the share of its vectors of the squared distances; the rest is that of VECTORS.
     ids: Ids, one a line: those of the vectors (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that
         the vectors have, else row numbers]
-    texts: A text for every vector, in order.
     parquet: Write ids.parquet too.
     seed: Seed of everything random: the same seed gives the same result.
     overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
@@ -77,7 +73,7 @@ def ids(
     made = make_ids(
         given.file, out, nk.SemanticIds(levels, codes, balance, seed), given.ids, alpha=alpha, parquet=parquet,
         towers=None if towers is None else open_given(towers),
-        titles=None if texts is None else read_column(texts, len(given.file)), overwrite=overwrite,
+        overwrite=overwrite,
     )  # fmt: skip
     return made | {"understood": given.about, "next": [command("report", out)]}
 
@@ -90,7 +86,6 @@ def make_ids(
     *,
     towers: GivenVectors | None = None,
     alpha: float = 0.5,
-    titles: np.ndarray | None = None,
     parquet: bool = False,
     about: Fields | None = None,
     overwrite: bool = False,
@@ -103,10 +98,6 @@ def make_ids(
     """
     steps = Steps()
     names = np.arange(len(file)) if items is None else given_ids(items, len(file))
-    if titles is not None and len(titles) != len(names):
-        raise ValueError(
-            f"texts has {counted(len(titles), 'line')} and there are {counted(len(names), 'item')}; give one for each"
-        )
     check_target(out, overwrite, [file.name])
     with steps.step("read"):
         X, scales = file.read(), None
@@ -128,8 +119,7 @@ def make_ids(
             ids = pa.FixedSizeListArray.from_arrays(pa.array(made.ids_.ravel()), made.levels)
             columns = {"item": names, "ids": ids, "tokens": made.tokens(made.ids_)}
             write_table(fresh / TABLE, [columns], ".parquet")
-        prefixes = _prefixes(made, names if titles is None else titles)
-        write_record(fresh / RUN, record | {"prefixes": prefixes, "seconds": steps.seconds})
+        write_record(fresh / RUN, record | {"seconds": steps.seconds})
     return record | {"seconds": steps.seconds}
 
 
@@ -189,18 +179,3 @@ def _write_texts(made: nk.SemanticIds, names: np.ndarray, folder: Path) -> None:
                 index.write(f"{before}\n{json.dumps(str(name), ensure_ascii=False)}: {words}")
                 before = ","
         index.write("\n}\n")
-
-
-def _prefixes(made: nk.SemanticIds, titles: np.ndarray) -> list[list[object]]:
-    """For the report: the fullest first codes and their items, the fullest prefixes of each, with items and titles."""
-    depth, words, rows = max(1, min(made.levels - 1, 2)), made.vocabulary(), []
-    prefixes, of, counts = np.unique(made.ids_[:, :depth], axis=0, return_inverse=True, return_counts=True)
-    first = np.bincount(made.ids_[:, 0], minlength=made.codes)
-    for code in np.argsort(-first, kind="stable")[:_FIRST].tolist():
-        own = np.flatnonzero(prefixes[:, 0] == code)
-        for place in own[np.argsort(-counts[own], kind="stable")[:_NEXT]].tolist():
-            word = "".join(words[level * made.codes + c] for level, c in enumerate(prefixes[place].tolist()))
-            some = titles[np.flatnonzero(of.ravel() == place)[:_EXAMPLES]].tolist()
-            shown = "; ".join(shorten(str(title), _LONGEST, placeholder="…") for title in some)
-            rows.append([words[code], int(first[code]), word, int(counts[place]), shown])
-    return rows

@@ -15,13 +15,6 @@ from nearkin.plots.style import SERIES, for_page
 from nearkin.report import Page, Section
 from nearkin.report.page import figures, paragraph, table
 
-_KINDS = {  # of folders, with what their pages are about
-    "index": "an index",
-    "two-tower": "vectors of pairs",
-    "ordinal-embedding": "a map",
-    "semantic ids": "semantic ids",
-    "demo": "handwritten digits through codes of a few bytes",
-}
 _MEANINGS = {  # of entries of a record
     "searches": "1-recall@k: how often the nearest neighbour is among the first k found; k-recall@k: the share of the "
     "k nearest that is. All are of one search for k neighbours.",
@@ -41,7 +34,6 @@ _DRAWINGS = {  # of a map's folder, with what they show
     "map": "Objects that people called alike lie together; directions and the scale mean nothing.",
     "error": "Held-out answers that the map violates, with more answers and with more dimensions; lower is better.",
 }
-_LISTS = {"examples": "The most frequent items, and their nearest ones", "prefixes": "What shares a prefix"}
 
 
 def report(folders: Names, *, out: File | None = None, overwrite: bool = False) -> Record:
@@ -82,12 +74,10 @@ def folder_page(folder: StrPath) -> Page:
 
 def _page(folder: Path) -> Page:
     config = read_config(folder)
-    if config["kind"] not in _KINDS:
-        raise ValueError(f"{folder} holds a {config['kind']}; reports are written for {', '.join(_KINDS)}")
     run = (read_record(folder, RUN) or {}) | config.get("record", {})
     run |= {name: config[name] for name in ("trials", "history") if config["kind"] == "demo"}
     found = read_record(folder, EVALUATION)
-    page = Page(f"{folder.resolve().name}: {_KINDS[config['kind']]}", made_by=command("report", folder))
+    page = Page(f"{folder.resolve().name}: {config['kind']}", made_by=command("report", folder))
     if found is not None:
         page.add(record_section("Results", found))
     elif config["kind"] == "index":
@@ -98,9 +88,9 @@ def _page(folder: Path) -> Page:
     page.add(
         record_section("Making", run | size) if run else Section("Making", "", "Saved from Python, without a record.")
     )
-    for name, title in _LISTS.items():
-        if rows := run.get(name):
-            page.add(Section(title, table([""] * len(rows[0]), [[str(cell) for cell in row] for row in rows])))
+    if rows := run.get("examples"):
+        cells = [[str(cell) for cell in row] for row in rows]
+        page.add(Section("The most frequent items, and their nearest ones", table([""] * len(cells[0]), cells)))
     for name, text in _DRAWINGS.items():
         if (file := folder / f"{name}.svg").is_file():
             page.add(Section(name.capitalize(), figures((for_page(file.read_text(encoding="utf-8"), name), text))))

@@ -101,12 +101,3 @@ def bytes_on_disk(folder: StrPath) -> int:
     """Bytes of the files that a save wrote: codes, codebooks, ids, kept vectors; not of reports added later."""
     manifest = cast(Manifest, read_manifest(Path(folder)))
     return sum(entry.bytes for entry in manifest.files.values()) + (Path(folder) / MANIFEST).stat().st_size
-
-
-def times(ratio: float, less: str = "smaller", more: str = "larger") -> str:
-    """A ratio of sizes in words.
-
-    >>> times(8), times(0.5, "fewer", "more")
-    ('8 times smaller', '2 times more')
-    """
-    return f"{ratio:.3g} times {less}" if ratio >= 1 else f"{1 / ratio:.3g} times {more}"

@@ -4,7 +4,7 @@ Each part is a saved folder with its own manifest, written by any process; a par
 source is made again. The folder's added.json lists the parts.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import cast
@@ -24,23 +24,23 @@ class WorkFolder:
         self.group: Group = group
         self.config: Record = _storage.read_config(path, KIND)
 
-    def missing(self, names: Collection[str], about: Mapping[str, Fields] | None = None) -> list[str]:
-        """Those of the parts `names` that are still to make, in every process the same; `about` has facts that the
-        config.json of a finished part must hold."""
+    def missing(self, names: Collection[str]) -> list[str]:
+        """Those of the parts `names` that are still to make, in every process the same."""
         found = list[str]()
         if self.group.rank == 0:
             _storage.list_added(self.path, *names)
-            found = [name for name in names if not self._is_whole(name, {} if about is None else about[name])]
+            found = [name for name in names if not self._is_whole(name)]
         return self.group.exchange(found)[0]
 
-    def _is_whole(self, name: str, facts: Fields) -> bool:
+    def _is_whole(self, name: str) -> bool:
         try:
-            config, manifest = _storage.read_config(self.path / name), _storage.read_manifest(self.path / name)
+            _storage.read_config(self.path / name)
+            manifest = _storage.read_manifest(self.path / name)
             for file in manifest.files if manifest else ():
                 cast(_storage.Manifest, manifest).verify(file)
         except (FileNotFoundError, ValueError):
             return False
-        return all(config.get(key) == value for key, value in facts.items())
+        return True
 
 
 @contextmanager
