@@ -224,21 +224,6 @@ def test_many_raters_at_once_lose_and_double_nothing(survey: Survey) -> None:
     assert len({line["question"] for line in found}) == 80
 
 
-def test_repeats_catch_questions_and_agreement_are_counted(open_survey: OpenSurvey) -> None:
-    plan = Plan(active=False, random_share=0.2, repeat_share=0.4, catch=((0, 1, 2), (3, 4, 5)), n_catch=20, seed=3)
-    survey = open_survey(plan)
-    key = survey.join("anna").key
-    for _ in range(80):
-        question = survey.ask(key)
-        _, left, right = question.shown
-        survey.answer(key, question.number, int(left > right))  # always the lower number: right in both catches
-    reasons = {question.reason for question in survey.questions}
-    assert {"repeat", "catch", "random"} <= reasons
-    (row,) = state(survey)["raters"]
-    assert row["consistent"] == 1.0
-    assert row["catch"] == 1.0
-
-
 def test_each_rater_is_asked_the_same_number_of_catch_questions(open_survey: OpenSurvey) -> None:
     """Before, 54 % of the raters of 20 questions were asked none: each question was one with probability 0.03."""
     catch = ((0, 1, 2), (3, 4, 5))
