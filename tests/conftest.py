@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the process that only hands tests to others loads no librar
 # Files that start programs by `tests.processes`, or a browser. One process runs them all: one server, one browser.
 FORKING = (
     *("tests/distributed/", "tests/faults/", "tests/web/", "tests/cli/test_app.py", "tests/test_guard.py"),
-    *("tests/contracts/test_optimizers_ddp.py", "tests/quantization/layer/test_centroids.py"),
+    "tests/contracts/test_optimizers_ddp.py",
     *("tests/test_packaging.py"),
 )
 # The other files that take longest, the longest first.

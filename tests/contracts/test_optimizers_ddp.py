@@ -1,5 +1,5 @@
-"""Every optimizer under DistributedDataParallel, and a network sharded too: two processes with data of their own hold
-the same points, bit for bit, and they are those of one process that sees all the data.
+"""Every optimizer and the indexing layer under DistributedDataParallel, and a network sharded too: two processes with
+data of their own hold the same points, bit for bit, and they are those of one process that sees all the data.
 """
 
 import os
@@ -21,6 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import Adam, orthogonal_, orthogonal_optimizer
 from nearkin.orthogonal.optimizer import whole
+from nearkin.quantization import IndexingLayer, optimizers
 from tests.contracts.test_optimizers import MOMENTS, OPTIMIZERS
 from tests.covering import each
 from tests.orthogonal.steps import point
@@ -129,6 +130,32 @@ def mixed(how: str | None, rank: int | None) -> tuple[list[float], list[Tensor]]
     return losses, [whole(p) for p in net.parameters()]
 
 
+AVERAGES = ("frozen", "average")
+LAYERS = [("givens-greedy", "average"), AVERAGES, ("cayley", "gradient")]
+CUTS = {1: [0, 48], RANKS: [0, 20, 48]}  # uneven
+
+
+def layer(rank: int, size: int, rotation: str, centroids: str) -> dict[str, Tensor]:
+    """The state after a few steps from the first collected row on, each rank with its own part of every batch."""
+    torch.manual_seed(0)
+    options = {"centroids": (centroids, 256), "warmup_steps": 1, "buffer_size": 90, "max_iter": 3, "rotation_lr": 0.02}
+    net: nn.Module = nn.Sequential(nn.Linear(8, 8), IndexingLayer(8, 2, 8, rotation=rotation, **options))
+    moving = optimizers(net[1], net[0].parameters(), lr=1e-2)
+    net = net if size == 1 else DistributedDataParallel(net)
+    for step in range(6):
+        rows = torch.randn(48, 8, generator=torch.Generator().manual_seed(step))
+        first, stop = CUTS[size][rank : rank + 2]
+        T, distortion = net(rows[first:stop])
+        for optimizer in moving:
+            optimizer.zero_grad()
+        # DDP averages over ranks: weighed so that the average is the gradient of all rows' mean
+        share = (stop - first) * size / 48
+        (share * (distortion + (T - rows[first:stop]).square().sum() / (stop - first))).backward()
+        for optimizer in moving:
+            optimizer.step()
+    return {name: value.clone() for name, value in net.state_dict().items()}
+
+
 def work(number: int, folder: str, rank: int | None = None) -> None:
     """What one of the processes does; the second is started, and its number among those started is 0."""
     rank = number + 1 if rank is None else rank
@@ -137,7 +164,8 @@ def work(number: int, folder: str, rank: int | None = None) -> None:
     meeting = f"file://{folder}/meeting"
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=RANKS, timeout=timedelta(minutes=5))
     found = {str(kind): trained(*kind, rank) for kind in KINDS}
-    torch.save((found, {how: mixed(how, rank) for how in ("ddp", "fsdp")}), Path(folder, f"{rank}.pt"))
+    layers = [layer(rank, RANKS, *case) for case in LAYERS]
+    torch.save((found, {how: mixed(how, rank) for how in ("ddp", "fsdp")}, layers), Path(folder, f"{rank}.pt"))
     dist.destroy_process_group()
 
 
@@ -149,7 +177,7 @@ def alone() -> dict[str, dict[str, dict[str, Tensor]]]:
 @pytest.fixture(scope="module")
 def ranks(
     alone: dict[str, dict[str, dict[str, Tensor]]], tmp_path_factory: pytest.TempPathFactory
-) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+) -> list[tuple[dict[str, Any], dict[str, Any], list[dict[str, Tensor]]]]:
     """What both hold; their loops are compiled already, by the process alone."""
     if sys.platform == "win32":
         pytest.skip("gloo over a file meets on POSIX systems")
@@ -163,7 +191,7 @@ def ranks(
 
 @each(("kind", "name"), [(kind, name) for kind in KINDS for name in NAMES[kind]])
 def test_two_processes_hold_one_model(name: str, kind: tuple[str, torch.dtype], ranks: Any, alone: Any) -> None:
-    first, second = (found[str(kind)][name] for found, _ in ranks)
+    first, second = (found[str(kind)][name] for found, _, _ in ranks)
     dtype = kind[1]
     for key, start in starts(dtype).items():
         value = first[key]
@@ -177,10 +205,21 @@ def test_two_processes_hold_one_model(name: str, kind: tuple[str, torch.dtype], 
 @each("how", ["ddp", "fsdp"])
 def test_two_processes_train_a_network_to_the_loss_of_one(how: str, ranks: Any) -> None:
     """Sharded matrices too: each is gathered for its step, and every process keeps its rows."""
-    (first, points), (second, others) = (found[how] for _, found in ranks)
+    (first, points), (second, others) = (found[how] for _, found, _ in ranks)
     losses, expected = mixed(None, None)
     assert [(a + b) / 2 for a, b in zip(first, second, strict=True)] == pytest.approx(losses, rel=1e-4)
     for value, other, one in zip(points, others, expected, strict=True):
         assert torch.equal(value, other)
         torch.testing.assert_close(value, one, rtol=0, atol=NEAR[torch.float32])
     assert max(orthogonality_error(points[number]) for number in (0, 2)) < ON[torch.float32]
+
+
+def test_two_processes_train_one_indexing_layer(ranks: Any) -> None:
+    (_, _, first), (_, _, second) = ranks
+    for case, a, b in zip(LAYERS, first, second, strict=True):
+        assert int(a["module.1.phases.progress"][0]) == 2, case  # it trains
+        for name, value in a.items():
+            assert torch.equal(value, b[name]), (case, name)
+    for name, value in layer(0, 1, *AVERAGES).items():  # what moves by gradients sees zeros before the start in DDP
+        seen = first[LAYERS.index(AVERAGES)][f"module.{name}"]
+        torch.testing.assert_close(seen, value, rtol=1e-3, atol=1e-3, msg=f"{name} differs from that of one process")
