@@ -81,21 +81,6 @@ def test_rows_that_do_not_exist_are_refused(problem: tuple) -> None:
             ranking_metrics(P, Q, held, users=rows)
 
 
-def test_candidates_are_the_only_answers(problem: tuple) -> None:
-    P, Q, seen, _ = problem
-    allowed = np.array([2, 3, 5, 8, 13])
-    scores, numbers = recommend(P, Q, 3, seen=seen, candidates=allowed)
-    dense = np.where(seen.toarray(), -np.inf, P @ Q.T)
-    for row in range(len(P)):
-        best = allowed[np.argsort(-dense[row, allowed], kind="stable")][:3]
-        kept = best[np.isfinite(dense[row, best])]
-        assert numbers[row, : len(kept)].tolist() == kept.tolist()
-        assert (numbers[row, len(kept) :] == -1).all()
-        np.testing.assert_allclose(scores[row, : len(kept)], dense[row, kept], rtol=1e-5)
-    with pytest.raises(ValueError, match=r"candidates holds 1000000..1000000; they must lie within"):
-        recommend(P, Q, 3, candidates=[10**6])
-
-
 def test_a_faiss_index_ranks_as_its_vectors_do(problem: tuple) -> None:
     P, Q, seen, _ = problem
     index = faiss.IndexFlatIP(Q.shape[1])

@@ -11,10 +11,10 @@ from nearkin.linalg.givens import rotate_columns
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import right_skew
-from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching, random_matching
+from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching
 from nearkin.orthogonal.matching import heavy_matchings, most_matchings, random_matchings
 from tests.covering import covering, each
-from tests.orthogonal.steps import first_draws, point, problem, stepped
+from tests.orthogonal.steps import point, problem, stepped
 
 MATCHINGS = {"greedy": greedy_matching, "steepest": max_weight_matching}
 
@@ -29,18 +29,6 @@ def test_one_step_is_algorithm_2(selection: str, d: int) -> None:
     g = A[pairs[:, 0], pairs[:, 1]] / 2**0.5
     expected = rotate_columns(X.clone(), pairs, -gcd_lambda * g)
     torch.testing.assert_close(stepped(GivensDescent, X, G, 0.1, selection=selection), expected, rtol=0, atol=1e-13)
-
-
-@each("side", ["left", "right"])
-def test_random_selection_draws_from_its_generator(side: str) -> None:
-    X, G = problem(6)
-    pairs = random_matching(6, first_draws(5))
-    found = stepped(GivensDescent, X, G, 0.1, selection="random", side=side, random_state=5)
-    rotation = found @ X.T if side == "left" else X.T @ found
-    mask = torch.eye(6, dtype=torch.bool)
-    mask[pairs[:, 0], pairs[:, 1]] = mask[pairs[:, 1], pairs[:, 0]] = True
-    assert float(rotation[~mask].abs().max()) < 1e-14
-    assert float(rotation[pairs[:, 0], pairs[:, 1]].abs().min()) > 1e-6
 
 
 @each("d", [6, 7])

@@ -105,14 +105,6 @@ def test_cayley_of_a_step_so_long_that_its_matrix_is_singular() -> None:
         assert orthogonality_error(moved) < 2e-6
 
 
-@each_retraction
-@each("shape", [(6, 6), (9, 4)])
-def test_a_step_of_no_length_is_the_point_itself(retraction: str, shape: tuple[int, ...]) -> None:
-    X, G = problem(*shape)
-    for t in (0.0, 1e-320):
-        torch.testing.assert_close(left_step(X, G, t, retraction), X, rtol=0, atol=1e-15)
-
-
 @each("shape", [(9, 4), (5, 4)])
 @each("retraction", ["exp", "cayley"])
 @each("length", [0.5, 300.0])

@@ -16,7 +16,6 @@ from nearkin.orthogonal.matching import round_robin, uniform_components
 from nearkin.orthogonal.stochastic_flow import (
     WEIGHTS,
     direct_components,
-    draw_matching,
     kept_weight,
     optimal_probabilities,
     regular_scale,
@@ -225,16 +224,3 @@ def test_lemma_9_7_counts_each_edge_twice(d: int) -> None:
     norm = float(Omega.square().sum())
     assert variance == pytest.approx(2 * K * edges - norm)
     assert variance != pytest.approx(K * edges - norm, rel=0.1)  # as printed
-
-
-def test_drawn_with_the_optimal_probabilities() -> None:
-    Omega, n = skew(5), 1000
-    schedule = round_robin(5)
-    p, generator = optimal_probabilities(Omega, schedule), torch.Generator().manual_seed(0)
-    counts = torch.zeros(len(p))
-    for _ in range(n):
-        pairs, scale = draw_matching(Omega, schedule, generator)
-        number = next(n for n, part in enumerate(schedule) if torch.equal(part, pairs))
-        assert scale == pytest.approx(1 / float(p[number]))
-        counts[number] += 1
-    torch.testing.assert_close(counts.double() / n, p, rtol=0, atol=0.04)

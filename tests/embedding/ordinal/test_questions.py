@@ -53,10 +53,3 @@ def test_information_of_two_places_and_of_answers_about_an_object_in_each_role()
     for answer in ([0, 1, 2], [2, 3, 0], [1, 0, 4]):
         found = information(np.array([[-40.0], [9.0]]), X, np.array([answer]), rows)[0, 0]
         assert found == pytest.approx(4 / 25, abs=1e-6)
-
-
-def test_questions_spread_over_the_objects():
-    """The greatest gains alone were all about the few objects of which least was known."""
-    answers = comparisons_from_vectors(X, 60, random_state=0)
-    found = informative_queries(X, answers, 12, np.random.default_rng(0))
-    assert np.bincount(found.ravel(), minlength=8).min() >= 2

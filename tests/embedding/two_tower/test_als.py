@@ -48,17 +48,6 @@ def test_sweeps_reach_the_minimum_of_exact_ones(rng: np.random.Generator, block_
     assert values[-1] == pytest.approx(exact.value(), rel=0.01)
 
 
-@each("name", ["logistic", "squared-hinge"])
-def test_other_losses_fall_in_every_sweep(rng: np.random.Generator, name: str) -> None:
-    solver = ALS().alternate(loss_of(name), *tables(rng))
-    values = [solver.value()]
-    for _ in range(8):
-        solver.step()
-        values.append(solver.value())
-    assert (np.diff(values) <= 1e-9).all()
-    assert values[-1] < 0.9 * values[0]
-
-
 def test_float32_rows_without_pairs_go_to_zero(rng: np.random.Generator) -> None:
     matrix = sp.csr_matrix(([1.0, 1.0], ([0, 2], [1, 0])), shape=(3, 3))
     P, Q = (torch.tensor(rng.standard_normal((3, 2)), dtype=torch.float32) for _ in range(2))

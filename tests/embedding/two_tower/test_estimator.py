@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from torch import nn
 
@@ -37,16 +36,6 @@ def test_blocks_are_found_and_the_withheld_pair_comes_first() -> None:
     model = nk.TwoTower(4, random_state=0).fit(nk.Interactions.from_matrix(sp.csr_matrix(block)))
     _, ids = model.recommend(np.arange(0, 24, 6), k=1)
     assert ids.ravel().tolist() == [0, 5, 10, 15]
-
-
-def test_shapes_names_and_seeds(parts: Parts, fitted: nk.TwoTower) -> None:
-    assert fitted.left_embeddings_.shape == (300, 16)
-    assert fitted.right_embeddings_.shape == (150, 16)
-    assert fitted.left_embeddings_.dtype == np.float32
-    np.testing.assert_array_equal(fitted.left_ids_, parts.train.left_ids)
-    np.testing.assert_array_equal(fitted.transform_left([5, 3]), fitted.left_embeddings_[[5, 3]])
-    again = clone(fitted).fit(parts.train)
-    np.testing.assert_array_equal(again.left_embeddings_, fitted.left_embeddings_)
 
 
 @each("side", ["left", "right"])

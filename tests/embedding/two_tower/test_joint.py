@@ -11,7 +11,7 @@ import torch
 import nearkin as nk
 from nearkin.embedding import ALS, Adam, AllPairsLoss, Joint
 from nearkin.embedding.two_tower.als import descend_left
-from nearkin.embedding.two_tower.joint import DEFAULTS, listed, right_forms, student_loss
+from nearkin.embedding.two_tower.joint import DEFAULTS, right_forms, student_loss
 from nearkin.quantization import IndexingLayer
 from tests.covering import each
 
@@ -140,20 +140,6 @@ def test_an_index_is_learned_from_a_softmax_on_cosines_too() -> None:
     )
     codes = fitted.index_.codes(fitted.right_embeddings_)
     np.testing.assert_allclose(fitted.index_.to_quantizer().decode(codes), fitted.right_embeddings_, atol=1e-5)
-
-
-def test_the_lists_are_the_first_unseen_rights_and_their_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = torch.Generator().manual_seed(0)
-    P, Q = (torch.randn(n, 3, generator=generator).numpy() for n in PAIRS.shape)
-    monkeypatch.setattr("nearkin.embedding.two_tower.joint.BLOCK", 64)
-    lists = listed(P, Q, 20, PAIRS)
-    scores, numbers = nk.metrics.recommend(P, Q, 20, seen=PAIRS)
-    assert lists.has_sorted_indices
-    for row in range(len(P)):
-        found = slice(*lists.indptr[row : row + 2])
-        order = np.argsort(numbers[row])
-        np.testing.assert_array_equal(lists.indices[found], numbers[row][order])
-        np.testing.assert_allclose(lists.data[found], scores[row][order], rtol=1e-6)
 
 
 def test_a_right_without_pairs_counts_as_one_where_the_index_starts() -> None:
