@@ -88,7 +88,7 @@ def test_an_array_without_names_indexes_the_objects_in_every_method():
     rows = model.comparisons_.indices
     assert model.score(rows) == model.score(rows[:, [0, 2, 1]], [-1] * 3) == model.predict(rows).mean() == 1
     assert model.partial_fit(rows, [True] * 3).objects_.tolist() == sorted(names)
-    for method in (model.score, model.predict, model.partial_fit, model.predict_proba):
+    for method in (model.score, model.predict, model.partial_fit):
         with pytest.raises(ValueError, match="has the index 9; the embedding has 4 objects, 0"):
             method([[0, 1, 9]])
         with pytest.raises(TypeError, match=r"pass nk.read_comparisons\('answers.csv'\)"):
@@ -100,24 +100,12 @@ def test_an_array_without_names_indexes_the_objects_in_every_method():
         numbered.partial_fit(model.comparisons_)
 
 
-def test_predict_and_probability_agree(model, test):
-    sure = model.predict(test)
-    p = model.predict_proba(test)
-    assert p.shape == (len(test),)
-    assert ((p > 0.5) == sure).all()
-    assert sure.mean() == pytest.approx(model.score(test))
-    reverse = model.predict_proba(test.indices[:, [0, 2, 1]])
-    np.testing.assert_allclose(p + reverse, 1)
-
-
-def test_no_probability_without_a_model_and_no_score_without_a_fit(train):
-    for loss in ("gnmds", "soe"):
-        model = nk.OrdinalEmbedding(2, loss=loss, random_state=0, max_iter=2)
-        assert clone(model).get_params() == model.get_params()
-        with pytest.raises(NotFittedError):
-            model.score(train)
-        with pytest.raises(ValueError, match="has no probability of an answer; use 'ste'"):
-            model.fit(train).predict_proba(train)
+def test_no_score_without_a_fit_which_the_mean_of_predict_is(model, train, test):
+    assert model.predict(test).mean() == pytest.approx(model.score(test))
+    fresh = clone(model)
+    assert fresh.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        fresh.score(train)
 
 
 def test_partial_fit_learns_and_keeps_what_it_knew(points, train, test):
@@ -306,7 +294,7 @@ def test_useless_answers(answers, text):
         ({"n_components": "all"}, TypeError, "n_components is 'all'"),
         ({"loss": "hinge"}, ValueError, "loss is 'hinge'"),
         ({"solver": "adam"}, ValueError, "solver is 'adam'"),
-        ({"solver": 3}, TypeError, "solver is of type int; it must be one of .* or an object of nearkin.solvers"),
+        ({"solver": 3}, ValueError, "solver is 3; it must be one of"),
         ({"n_init": 0}, ValueError, "n_init is 0"),
         ({"scale": 0.0}, ValueError, "scale is 0.0"),
     ],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_loss
+from nearkin.embedding.ordinal.losses import LOSSES, get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from tests.covering import each
 
@@ -55,7 +55,11 @@ def test_loss_is_minus_the_logarithm_of_the_model(name, rng):
     rows = QUESTIONS["triplet"]
     near, far = (((X[rows[:, 0]] - X[rows[:, c]]) ** 2).sum(1) for c in (1, 2))
     value = OrdinalObjective(rows, 5, loss, dtype=np.float64).value(pad_rows(X, np.float64))
-    np.testing.assert_allclose(value, -np.log(answer_probability(loss, near, far)).mean() * 5, rtol=1e-12)
+    s_near, s_far = {  # similarities
+        "ste": lambda d: np.exp(-d), "ckl": lambda d: 1 / (loss.parameter + d),
+        "t-ste": lambda d: (1 + d / loss.parameter) ** (-(loss.parameter + 1) / 2),
+    }[name](np.stack([near, far]))  # fmt: skip
+    np.testing.assert_allclose(value, -np.log(s_near / (s_near + s_far)).mean() * 5, rtol=1e-12)
 
 
 def test_values_by_hand():

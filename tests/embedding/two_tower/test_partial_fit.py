@@ -99,17 +99,17 @@ def test_what_cannot_be_joined_is_said(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="interactions has ids of type <U1, the model"):
         model.partial_fit(nk.Interactions.from_pairs(["a"], ["b"]))
     featured = nk.TwoTower(4, regularization=0.02, random_state=0).fit(PLANTED)
-    with pytest.raises(ValueError, match="the interactions have no features of the left side"):
+    with pytest.raises(ValueError, match="the interactions have no left features"):
         featured.partial_fit(nk.Interactions.from_pairs([9999], [0]))
     with pytest.raises(ValueError, match=r"left features have shape \(1, 3\); in fit it was \(300, 16\)"):
         featured.partial_fit(
             nk.Interactions.from_pairs([9999], [0]).with_features(left=np.ones((1, 3)), right=np.ones((1, 16)))
         )
     featured.save(tmp_path / "m")
-    with pytest.raises(ValueError, match="a model that was loaded from a folder has kept none"):
+    with pytest.raises(ValueError, match="a folder keeps none"):
         nk.TwoTower.load(tmp_path / "m").partial_fit(PLANTED)
     numbered = nk.TwoTower(
         4, left=torch.nn.Embedding(300, 4), solver=Adam(max_iter=1), regularization=0.02, random_state=0
     ).fit(PAIRS)
-    with pytest.raises(ValueError, match="called with row numbers cannot take more rows"):
+    with pytest.raises(ValueError, match="called with row numbers takes no more rows"):
         numbered.partial_fit(PAIRS)

@@ -29,7 +29,7 @@ from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import net_votes, split_comparisons
 from nearkin.embedding.ordinal import answers, questions
-from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, answer_probability, get_loss
+from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, get_loss
 from nearkin.embedding.ordinal.objective import DEFAULTS, SOLVERS, Task, count_dimensions, principal_axes
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Answers, Comparisons
@@ -229,17 +229,6 @@ class OrdinalEmbedding(BaseEstimator):
         check_is_fitted(self, "embedding_")
         return satisfied(self.embedding_, answers.match(comparisons, self.objects_))
 
-    def predict_proba(self, comparisons: Answers) -> np.ndarray:
-        """(m,) the probability of each comparison under the loss' model; ValueError for "gnmds" and "soe" (none)."""
-        check_is_fitted(self, "embedding_")
-        loss = self._loss(self.n_components_)
-        if not loss.has_model:
-            raise ValueError(f"loss={self.loss!r} has no probability of an answer; use 'ste', 't-ste' or 'ckl'")
-        rows = answers.match(comparisons, self.objects_).quadruplets()
-        X = self.embedding_.astype(np.float64)
-        near, far = (((X[rows[:, a]] - X[rows[:, b]]) ** 2).sum(axis=1) for a, b in ((0, 1), (2, 3)))
-        return answer_probability(loss, near, far)
-
     def score(self, comparisons: Answers, y: object = None) -> float:
         """The share of comparisons (weighted by votes) that the embedding satisfies; responses y as in `fit`."""
         check_is_fitted(self, "embedding_")
@@ -307,9 +296,7 @@ class OrdinalEmbedding(BaseEstimator):
 
     def _check_parameters(self) -> None:
         for name in ("n_components", "n_init"):
-            if isinstance(value := getattr(self, name), str) and value != "auto":
-                raise TypeError(f"{name} is {value!r}; it must be an integer or 'auto'")
-            if value != "auto":
+            if (value := getattr(self, name)) != "auto":
                 _check.check_integer(value, name, low=1)
         _check.check_choice(self.loss, "loss", LOSSES)
         _check.check_integer(self.max_iter, "max_iter", low=1)

@@ -31,7 +31,6 @@ import numpy as np
 from numba import njit
 from numba.core import config
 from numba.core.dispatcher import Dispatcher
-from scipy.special import expit
 
 from nearkin import _check
 from nearkin._compile import cached_njit
@@ -147,16 +146,6 @@ def loss_slopes(code, a, b, parameter):
         return zero, zero
     # at coincident points the distance has no derivative; its subgradient 0 is taken
     return (hinge / near if near > zero else zero), (hinge / far if far > zero else zero)
-
-
-def answer_probability(loss: OrdinalLoss, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """p = exp(-f(a, b)): the model's probability that a, not b, is the smaller squared distance."""
-    if loss.code == STE:
-        return expit(b - a)
-    if loss.code == CKL:
-        return (loss.parameter + b) / (2 * loss.parameter + a + b)
-    half = (loss.parameter + 1) / 2
-    return expit(half * (np.log(loss.parameter + b) - np.log(loss.parameter + a)))
 
 
 # ---- passes over all answers -------------------------------------------------------------------------------------

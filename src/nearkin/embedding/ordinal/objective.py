@@ -247,17 +247,12 @@ SOLVERS: dict[str, solvers.Solver] = {
 
 
 def find_solver(solver: str | solvers.Solver, loss: OrdinalLoss) -> solvers.Solver:
-    """The solver of that name, or `solver` itself; ValueError or TypeError for anything else. "auto" is SVRG with
+    """The solver of that name, or `solver` itself; ValueError for anything else. "auto" is SVRG with
     geometric steps, which are steadier than SBB's, but too short where the loss has a kink ("gnmds", "soe")."""
-    if isinstance(solver, str):
-        name = _check.check_choice(solver, "solver", SOLVERS)
-        return solvers.SVRG(step="geometric") if name == "auto" and loss.has_model else SOLVERS[name]
-    if not callable(getattr(solver, "minimize", None)):
-        raise TypeError(
-            f"solver is of type {type(solver).__name__}; it must be one of {', '.join(map(repr, SOLVERS))} or an object"
-            " of nearkin.solvers, such as nk.solvers.SVRG(restart=10)"
-        )
-    return solver
+    if not isinstance(solver, str) and callable(getattr(solver, "minimize", None)):
+        return solver
+    name = str(_check.check_choice(solver, "solver", SOLVERS))
+    return solvers.SVRG(step="geometric") if name == "auto" and loss.has_model else SOLVERS[name]
 
 
 def count_dimensions(solver: str | solvers.Solver, loss: OrdinalLoss, n_components: int) -> int:

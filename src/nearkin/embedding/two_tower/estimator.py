@@ -177,12 +177,8 @@ class TwoTower(BaseEstimator):
         self.left_embeddings_: np.ndarray
         self.right_embeddings_: np.ndarray
         self.left_embeddings_, self.right_embeddings_ = (X.detach().cpu().numpy().copy() for X in solver.embeddings())
-        exact = solver.exact()
-        self.exact_embeddings_: tuple[np.ndarray, ...] = (
-            (self.left_embeddings_, self.right_embeddings_)
-            if exact is None
-            else tuple(X.cpu().numpy().copy() for X in exact)
-        )
+        exact, own = solver.exact(), (self.left_embeddings_, self.right_embeddings_)
+        self.exact_embeddings_: tuple[np.ndarray, ...] = own if exact is None else tuple(X.cpu().numpy() for X in exact)
         encoders = (None if side.features is None else side.encoder for side in pair.sides)
         self.left_encoder_: nn.Module | None
         self.right_encoder_: nn.Module | None

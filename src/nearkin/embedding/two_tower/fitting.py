@@ -127,10 +127,7 @@ def check_pairs(interactions: object, validation: object = None) -> None:
     """TypeError unless both are `Interactions`, of which the second may be None."""
     for name, pairs in (("interactions", interactions), ("validation", validation)):
         if not isinstance(pairs, Interactions) and (name == "interactions" or pairs is not None):
-            raise TypeError(
-                f"{name} is of type {type(pairs).__name__}; it must be Interactions, "
-                "use nk.read_interactions, which takes a file, a DataFrame or a sparse matrix"
-            )
+            raise TypeError(f"{name} is of type {type(pairs).__name__}; it must be Interactions: nk.read_interactions")
 
 
 def matched(pairs: Interactions, left_ids: np.ndarray, right_ids: np.ndarray) -> Interactions:
@@ -359,10 +356,7 @@ def _device_of(*parts: object) -> torch.device:
     modules = [part for part in parts if isinstance(part, nn.Module)]
     found = {p.device for module in modules for p in module.parameters() if p.device.type != "cpu"}
     if len(found) > 1:
-        named = " and ".join(sorted(map(str, found)))
-        raise ValueError(
-            f"left, right and index are on {named}; move them to one device, left.to({named.split()[0]!r})"
-        )
+        raise ValueError(f"left, right and index are on {sorted(map(str, found))}; move them to one device")
     return found.pop() if found else torch.device("cpu")
 
 
@@ -417,10 +411,7 @@ def _continue_encoders(pair: TowerPair, encoders: tuple[nn.Module | None, ...], 
         if side.encoder is None:
             continue
         if encoder is None:
-            raise ValueError(
-                "a tower of your own that is called with row numbers cannot take more rows; fit again, or give it "
-                "features"
-            )
+            raise ValueError("a tower called with row numbers takes no more rows; fit again, or give it features")
         side.encoder.load_state_dict(encoder.state_dict())
         if isinstance(side.tower, ResidualTower) and not tables_only:
             with torch.no_grad():  # id embeddings are embeddings less the output of the branch
@@ -462,10 +453,7 @@ def _joined_features(known: Features | None, given: Features | None, new: np.nda
         return None
     if known is None or (given is None and new.any()):
         lacking = "model's pairs" if known is None else "interactions"
-        raise ValueError(
-            f"the {lacking} have no features of the {side} side; give features for every id in fit and in partial_fit "
-            "(a model that was loaded from a folder has kept none)"
-        )
+        raise ValueError(f"the {lacking} have no {side} features; give fit and partial_fit all (a folder keeps none)")
     if given is None:
         return known
     if given.shape[1:] != known.shape[1:]:  # pyright: ignore[reportOptionalSubscript]

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
-from torch.nn.utils import parameters_to_vector
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint
 from nearkin.embedding.two_tower.in_batch_softmax import AbstractSampledLoss, MiniBatches
@@ -132,14 +132,14 @@ class GaussNewton(AbstractAllPairs):
         diagonal = self._diagonal(matvec, len(gradient)) + damping
 
         def value(y: Tensor) -> float:
-            _write(parameters, y)
+            vector_to_parameters(y, parameters)
             return self.pair.value(self.loss, self.scale)
 
         step = newton_step(
             value, gradient, matvec, parameters_to_vector(parameters).detach(), start_value=before, damping=damping,
             preconditioner=lambda r: r / diagonal, max_iter=self.cg_steps,
         )  # fmt: skip
-        _write(parameters, step.x)
+        vector_to_parameters(step.x, parameters)
         self.dampings[number] = min(max(step.damping, 1e-9), 1e9)
         return step.value
 
@@ -172,9 +172,3 @@ def _named(side: Side, flat: Tensor) -> dict[str, Tensor]:
     parameters = side.parameters()
     parts = flat.split([p.numel() for p in parameters.values()])
     return {name: part.reshape(p.shape) for (name, p), part in zip(parameters.items(), parts, strict=True)}
-
-
-def _write(parameters: list[Tensor], flat: Tensor) -> None:
-    with torch.no_grad():
-        for p, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
-            p.copy_(part.reshape(p.shape))

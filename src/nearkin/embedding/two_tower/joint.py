@@ -69,10 +69,7 @@ class Joint(AbstractSolver):
         self.max_iter = first + DEFAULTS.rounds if self.max_iter is None else self.max_iter
         super().check(all_pairs)
         if self.max_iter < first:
-            raise ValueError(
-                f"max_iter is {self.max_iter}, but solver 'joint' starts the index at step {first}, after "
-                f"{DEFAULTS.sweeps} sweeps of the towers: it would never start. Give {first} or more, or leave it out"
-            )
+            raise ValueError(f"max_iter is {self.max_iter}; solver 'joint' starts the index at step {first}; give more")
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         teacher, sweeps = ALS(), 1

@@ -153,8 +153,6 @@ class AllPairs(BaseEstimator):
         omega, mass = self.omega, a.sum() * b.sum()
         if omega == "auto":
             omega = DEFAULTS.unobserved_mass * weights.sum() / mass if mass else 0.0
-        if isinstance(omega, str):
-            raise ValueError(f"omega is {omega!r}; it must be a number of at least 0 or 'auto'")
         omega = check_real(omega, "omega", low=0)
         observed_left = np.bincount(interactions.rows, weights, minlength=m)
         observed_right = np.bincount(interactions.indices, weights, minlength=n)

@@ -3,7 +3,7 @@ the contract of the solvers that train them."""
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -333,12 +333,8 @@ def zero_grad(parameters: Iterable[Tensor]) -> None:
 # ---- what trains them -----------------------------------------------------------------------------------------------
 
 STARTS = ("auto", "als", "random")
-_LIMITS: dict[str, tuple[Callable[..., object], dict[str, float]]] = {  # of the settings of all solvers
-    **dict.fromkeys(("max_iter", "patience", "cg_steps", "block_size", "n_sampled"), (check_integer, {"low": 1})),
-    "batch_size": (check_integer, {"low": 2}),
-    **dict.fromkeys(("max_seconds", "learning_rate", "damping"), (check_real, {"above": 0})),
-    "momentum": (check_real, {"low": 0, "high": 0.99}),
-}
+_COUNTS = ("max_iter", "patience", "cg_steps", "block_size", "n_sampled", "batch_size")  # settings of all solvers
+_RATES = ("max_seconds", "learning_rate", "damping")
 _OPTIONAL = ("patience", "n_sampled")  # settings that may be None, as those whose default it is
 
 
@@ -364,9 +360,14 @@ class AbstractSolver(BaseEstimator, ABC):
         """ValueError or TypeError for bad settings; `all_pairs` is False under a sampled loss. Sets `max_iter`."""
         check_choice(self.start, "start", STARTS)
         for name, value in self.get_params().items():
-            if name in _LIMITS and not (value is None and (name in _OPTIONAL or getattr(type(self), name) is None)):
-                check, bounds = _LIMITS[name]
-                check(value, name, **bounds)
+            if value is None and (name in _OPTIONAL or getattr(type(self), name) is None):
+                continue
+            if name in _COUNTS:
+                check_integer(value, name, low=2 if name == "batch_size" else 1)
+            elif name in _RATES:
+                check_real(value, name, above=0)
+            elif name == "momentum":
+                check_real(value, name, low=0, high=0.99)
 
     @abstractmethod
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
