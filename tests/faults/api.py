@@ -142,7 +142,7 @@ NOT = {
     "functions of torch or of users as arguments": (
         "MixedOptimizer orthogonal_ orthogonal_parametrization to_svg AllPairsLoss IndexingLayer optimizers"
     ),
-    "no function": "TARGETS",
+    "no function, or one without arguments": "TARGETS show_versions",
     "a whole job: the commands try it": "BatchEncoder join_processes export_index make_target best",
     "reads files: the readers try it": "load describe text_options",
 }
