@@ -111,10 +111,8 @@ def _trec(where: Locator, encoding: str) -> Table:
             raise ValueError(f"{where}, line {number}: {counted(len(cells), 'cell')}; TREC's qrels have four a line")
     if not any(rows):
         raise ValueError(f"{where} holds no line of four cells; TREC's qrels have one for each pair")
-    columns = zip(*filter(None, rows), strict=True)
-    return Table(
-        str(where), {str(at): Column(str(at), pa.array(cells), str(where)) for at, cells in enumerate(columns)}
-    )
+    cells = enumerate(zip(*filter(None, rows), strict=True))
+    return Table(str(where), {str(at): Column(str(at), pa.array(column), str(where)) for at, column in cells})
 
 
 @brief()

@@ -181,9 +181,8 @@ class Collection:
                 "the index holds bits alone, from which a row's neighbours cannot be found; give its vectors "
                 "or compress them again with keep_vectors=True"
             )
-        self.oversamples: tuple[int, ...] = (
-            () if self.exact is None else OVERSAMPLES
-        )  # multiples of k candidates to rescore
+        # multiples of k candidates to rescore
+        self.oversamples: tuple[int, ...] = () if self.exact is None else OVERSAMPLES
 
     def __len__(self) -> int:
         return len(self.views[0].index)
