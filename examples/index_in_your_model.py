@@ -6,6 +6,7 @@ python examples/index_in_your_model.py
 import faiss
 import torch
 
+import nearkin as nk
 from nearkin.quantization import IndexingLayer, optimizers
 
 STEPS = 300
@@ -31,7 +32,8 @@ def main() -> None:
         if step % 60 == 59:
             print(f"step {step + 1}: {layer.phase}, loss {loss.item():.3f}, distortion {distortion.item():.3f}")
     with torch.no_grad():
-        index: faiss.Index = layer.eval().export(right(items)).faiss_index  # an ordinary FAISS index of 8 bytes an item
+        # an ordinary FAISS index of 8 bytes an item
+        index: faiss.Index = nk.Index.build(right(items), layer.eval().to_quantizer(), metric="ip").faiss_index
         _, found = index.search(left(users).numpy(), 20)
     print(f"5 liked items among the first 20 of 800: {(found[:, :, None] == liked.numpy()[:, None]).sum() / 2500:.0%}")
 

@@ -27,7 +27,6 @@ LEVEL = {  # a module may import from its own package and from strictly lower le
     "cli": 10, "__main__": 11,
 }  # fmt: skip
 WHOLE_HOUSE = {  # what stands below the jobs and yet imports all of nearkin, where it is used, and why
-    "quantization/layer/layer.py",  # IndexingLayer.export: users' convenience, makes an nk.Index
     "quantization/layer/ids.py",  # the type of IdsIndex.ids, nk.SemanticIds, which makes the index
     "report/page.py",  # the version at a page's foot
 }

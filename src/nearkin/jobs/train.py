@@ -151,7 +151,7 @@ def train_index(
     }  # fmt: skip
     with steps.step("save"), _storage.replacing_folder(out, overwrite) as fresh:
         right, layer = model.right_embeddings_, cast("nk.quantization.IndexingLayer", model.index_)
-        layer.export(right, ids=model.right_ids_).save(fresh)
+        nk.Index.build(right, layer.to_quantizer(), model.right_ids_, "ip").save(fresh)
         save_left(fresh, model.left_embeddings_, kept)
         write_record(fresh / RUN, record | {"seconds": steps.seconds} | for_report(model, right, kept))
     return record | {"seconds": steps.seconds}

@@ -108,18 +108,9 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
             raise ValueError(f"codes is {codes}; it must be a power of two, type codes={1 << codes.bit_length() - 1}")
         if levels * np.log2(codes) > _LONGEST:
             raise ValueError(f"codes is {codes} and levels {levels}; an id has at most {_LONGEST} bits, take fewer")
-        if n < codes:
-            fewer = max(2, 2 ** (n.bit_length() - 1))
-            raise ValueError(
-                f"X has {counted(n, 'vector')} and codes is {codes}; give at least {counted(codes, 'vector')}, or type "
-                f"codes={fewer}"
-            )
-        if n > codes**levels:
-            needed = next(more for more in range(levels, _LONGEST) if codes**more >= n)
-            raise ValueError(
-                f"{counted(n, 'vector has', 'vectors have')} {codes}^{levels} = {counted(codes**levels, 'id')}; "
-                f"type levels={needed}"
-            )
+        if not codes <= n <= codes**levels:
+            most = f"{codes}^{levels} = {codes**levels:,}"
+            raise ValueError(f"X has {counted(n, 'vector')}; ids need {codes} to {most}: type other levels or codes")
 
     def _give_ids(self, X: np.ndarray, weights: ArrayLike | None = None) -> Self:
         """Give rows X (n, d) float32 ids by these codebooks; all ids before are forgotten."""

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import nearkin as nk
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.quantization import IndexingLayer, optimizers
 from nearkin.quantization.layer.layer import ROTATIONS, StraightThrough, nearest
@@ -102,7 +103,7 @@ def test_layer_index_and_faiss_give_the_same_codes(n_lists: int) -> None:
     layer, X = started(n_lists=n_lists), rows(100, 5)
     train(layer, 5)
     codes, plain = layer.codes(X.numpy()), layer.to_quantizer().to_faiss()
-    np.testing.assert_array_equal(layer.export(X.numpy(), metric="l2").quantizer.encode(X.numpy()), codes)
+    np.testing.assert_array_equal(nk.Index.build(X.numpy(), layer.to_quantizer()).quantizer.encode(X.numpy()), codes)
     decoded = layer.to_quantizer().decode(codes)
     np.testing.assert_allclose(plain.sa_decode(plain.sa_encode(X.numpy())), decoded, atol=1e-4)
     with torch.no_grad():
@@ -189,7 +190,7 @@ def test_export_refuses_a_rotation_that_an_ordinary_optimizer_has_moved() -> Non
     adam = torch.optim.Adam(layer.parameters(), lr=5e-2)
     train(layer, 10, moving=[adam])
     with pytest.raises(ValueError, match=r"no rotation any more.*optimizers\(layer, parameters\)"):
-        layer.export(rows(50).numpy())
+        layer.to_quantizer()
 
 
 def test_autocast_and_compile_leave_the_layer_alone() -> None:

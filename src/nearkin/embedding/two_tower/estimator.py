@@ -257,9 +257,9 @@ class TwoTower(BaseEstimator):
         """The k items that rank first for each left id (default all of them): scores and ids, both (b, k), best first.
 
         `exclude_seen` leaves out the pairs of fit; `candidates` are the right ids that may be recommended, default all;
-        `index` is a `faiss.Index` of the right side in the order of `right_ids_`, such as the coded
-        `model.index_.export(...).faiss_index`, that is searched instead of the embeddings. Where fewer than k items
-        remain, the score is -inf and the id is -1 (or "" for text).
+        `index` is a `faiss.Index` of the right side in the order of `right_ids_`, such as the `faiss_index` of an
+        `nk.Index` by `model.index_.to_quantizer()`, that is searched instead of the embeddings. Where fewer than k
+        items remain, the score is -inf and the id is -1 (or "" for text).
         """
         self._fitted()
         rows = None if left_ids is None else number_ids(left_ids, self.left_ids_, "left")[0]

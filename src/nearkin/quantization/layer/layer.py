@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,20 +12,17 @@ from nearkin._check import check_choice, check_finite, check_integer, check_real
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
+from nearkin.linalg.orthonormal import orthogonality_error
+from nearkin.orthogonal.diagnostics import is_orthogonal
+from nearkin.orthogonal.givens_descent import GivensDescent
+from nearkin.orthogonal.matching import most_matchings
+from nearkin.orthogonal.optimizer import Adam
 from nearkin.quantization.codebooks import CoarseQuantizer, assign, decode
 from nearkin.quantization.faiss_bridge import MAX_BITS
 from nearkin.quantization.layer import curvature
 from nearkin.quantization.layer.centroids import LayerCentroids, gathered, is_first, on_host, several, take_from_first
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.records import RowForms
-
-if TYPE_CHECKING:
-    import nearkin  # the index is a higher package: for users' convenience, not a dependency
-from nearkin.linalg.orthonormal import orthogonality_error
-from nearkin.orthogonal.diagnostics import is_orthogonal
-from nearkin.orthogonal.givens_descent import GivensDescent
-from nearkin.orthogonal.matching import most_matchings
-from nearkin.orthogonal.optimizer import Adam
 
 CENTROIDS = ("average", "gradient")
 CHECK_EVERY = 100  # batches on a device between two checks that rows are finite
@@ -228,7 +224,7 @@ class IndexingLayer(nn.Module):
     the loss (GCD, eq. 1). Training goes through phases that are part of the `state_dict`: vectors "pass" unchanged for
     `warmup_steps` steps; the layer "collects" `buffer_size` vectors; rotation and codebooks start from them by
     `ProductQuantizer`'s learner; then they "train". The distortion is 0 until the start. In `eval()` nothing is
-    trained, and vectors get the same codes as by `codes` and in the exported index.
+    trained, and vectors get the same codes as by `codes` and in an index of `to_quantizer()`.
 
     `torch.compile` breaks its graph at this layer, whose codes come from FAISS: only the towers are compiled. It
     computes in float32, also under autocast and in a module of another type. On a device a training step synchronizes
@@ -444,7 +440,8 @@ class IndexingLayer(nn.Module):
     # ---- using -----------------------------------------------------------------------------------------------------
 
     def to_quantizer(self) -> ProductQuantizer:
-        """The fitted `ProductQuantizer`; ValueError before the start, or if the rotation is no longer orthogonal."""
+        """The fitted `ProductQuantizer`, for `nk.Index.build(items, layer.to_quantizer(), ids)`; ValueError before the
+        start, or if the rotation is no longer orthogonal."""
         if self.phase != "train":
             raise ValueError(
                 f"the layer has no centroids yet (phase {self.phase!r}, {self.phases.seen:,} collected); "
@@ -458,20 +455,8 @@ class IndexingLayer(nn.Module):
         )
 
     def codes(self, x: ArrayLike) -> np.ndarray:
-        """Codes (n, M) of vectors x (n, d), as the exported index and FAISS hold them; ValueError before the start."""
+        """Codes (n, M) of vectors x (n, d), as an index and FAISS hold them; ValueError before the start."""
         return self.to_quantizer().encode(x)
-
-    def export(
-        self, items: ArrayLike, ids: ArrayLike | None = None, metric: str = "ip", **options: Any
-    ) -> "nearkin.Index":
-        """An `nk.Index` of the vectors items (n, d) under `ids`, `options` those of `nk.Index.build`.
-
-        Its `faiss_index` is plain FAISS. Decoded vectors are rescaled if all vectors have one norm, or with
-        `norms=True`.
-        """
-        import nearkin
-
-        return nearkin.Index.build(items, self.to_quantizer(), ids, metric, **options)
 
     # ---- inner parts -----------------------------------------------------------------------------------------------
 
