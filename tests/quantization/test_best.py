@@ -135,16 +135,6 @@ def test_axis_codes_as_called_hold_the_norm_where_that_finds_more(heavy, metric)
     assert without.quantizer.n_bytes == nk.Index.build(rows[:300], AxisQuantizer(8).fit(heavy)).quantizer.n_bytes == 8
 
 
-def test_codes_with_norms_are_judged_at_them(heavy):
-    """Plain scores would leave the norm out."""
-    screening = Screening.of(heavy[:800], None, 10**6, "l2", np.random.default_rng(0))
-    values, n_bytes = screening.recall(CODECS["axes-norms"], Size(8))
-    code, norms = fitted_codec(CODECS["axes-norms"], Size(8), screening.train)
-    index = nk.Index.build(screening.held.rows, code, norms=norms)
-    found = screening.held.found(lambda some, depth: index.search(screening.held.queries[some], depth))
-    assert (values.mean(), n_bytes, index.bytes_per_vector) == (pytest.approx(found.mean(), abs=1e-3), 8, 8)
-
-
 def test_rows_that_tie_are_not_lost() -> None:
     """Two columns of three values fit a centroid each: lossless, and once behind a code that kept .90 by row number."""
     X = np.random.default_rng(0).integers(0, 3, size=(600, 8)).astype(np.float32)
@@ -175,23 +165,22 @@ def test_rows_that_judge_are_mixed_as_those_of_the_index(rng):
         assert len(judged) >= 370, known
 
 
-@each("metric", ["l2", "ip", "cosine"])
-def test_recall_is_that_of_the_index(rng, metric):
+@each(("metric", "name"), [("l2", "axes-norms"), *((metric, "product") for metric in ("l2", "ip", "cosine"))])
+def test_recall_is_that_of_the_index(rng, metric, name):
     """Rows of unlike lengths and queries unlike the rows: neighbours by distance are others than by inner product."""
     X = (rng.normal(size=(800, 16)) * rng.gamma(2, size=(800, 1))).astype(np.float32)
     if metric == "cosine":
         X /= np.linalg.norm(X, axis=1, keepdims=True)
-    Q = rng.normal(size=(60, 16)) + 1
-    screening = Screening.of(X, Q, 800, metric, rng)
-    size = Size(4, metric=metric, random_state=0)
-    recall = screening.recall(CODECS["product"], size)[0].mean()
-    quantizer = fitted_codec(CODECS["product"], size, screening.train, screening.given)[0]
-    index = nk.Index.build(screening.held.rows, quantizer, metric=metric)
-    found = index.search(screening.held.queries, 10)[1]
-    rows, asked = screening.held.rows, screening.held.queries
-    kept = nk.metrics.knn_recall(found, rows, asked, "l2" if metric == "l2" else "ip")
-    assert recall == pytest.approx(kept, abs=1e-2)  # of equal codes the index finds the first
-    assert bool(recall > nk.metrics.knn_recall(found, rows, asked) + 0.1) is (metric == "ip")
+    screening = Screening.of(X, rng.normal(size=(60, 16)) + 1, 800, metric, rng)
+    size, rows, asked = Size(4, metric=metric, random_state=0), screening.held.rows, screening.held.queries
+    values, n_bytes = screening.recall(CODECS[name], size)
+    quantizer, norms = fitted_codec(CODECS[name], size, screening.train, screening.given)
+    index = nk.Index.build(rows, quantizer, metric=metric, norms=norms)
+    found, own = index.search(asked, 10)[1], "l2" if metric == "l2" else "ip"
+    # of equal codes the index finds the first
+    assert values.mean() == pytest.approx(nk.metrics.knn_recall(found, rows, asked, own), abs=1e-2)
+    assert bool(values.mean() > nk.metrics.knn_recall(found, rows, asked) + 0.1) is (metric == "ip")
+    assert n_bytes == index.bytes_per_vector == 4
 
 
 def test_sums_fill_the_bytes_and_the_cheapest_come_first():
