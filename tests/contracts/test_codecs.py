@@ -376,14 +376,15 @@ def test_bad_codes_are_refused(name: str) -> None:
             codec.decode(wrong)
 
 
+ARGUMENTS = {"encode": [X], "decode": [X], "distortion": [X], "project": [X], "search": [X, X, 1], "to_faiss": []}
+
+
 @for_all
 def test_what_is_not_fitted_says_so(name: str) -> None:
-    for method in ("encode", "decode", "distortion", "project", "search", "to_faiss"):
+    for method, arguments in ARGUMENTS.items():
         if hasattr(CODECS[name], method):
             with pytest.raises(NotFittedError):
-                getattr(clone(CODECS[name]), method)(
-                    *([X, X, 1] if method == "search" else [X][: method != "to_faiss"])
-                )
+                getattr(clone(CODECS[name]), method)(*arguments)
 
 
 P, R, S = nk.ProductQuantizer, ResidualQuantizer, ProductResidualQuantizer
