@@ -15,7 +15,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 import nearkin as nk
-from nearkin.cli.app import app
+from nearkin.cli.app import app, explained
 from nearkin.cli.commands import COMMANDS, command_of, summary
 from tests.cli.conftest import run
 from tests.faults.child import cpu_seconds
@@ -245,3 +245,8 @@ def test_ctrl_c_is_130_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert process.returncode in (130, -signal.SIGINT), err  # a shell reports both as 130
     assert "Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]
+
+
+def test_an_argument_without_an_option_is_named_as_one() -> None:
+    line = explained(ValueError("a.csv has two; type weight='plays' or left='user'"), {"left": "--left"})
+    assert line.startswith("nearkin: a.csv has two; type weight='plays' or --left user; weight is no option here")

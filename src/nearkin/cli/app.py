@@ -1,6 +1,7 @@
 """The command line: parses, calls a job, prints its record. Errors become one line and an exit code."""
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -98,6 +99,8 @@ def explained(error: BaseException, options: Mapping[str, str]) -> str:
         text = usage() + (f" (see {ctx.command_path} --help)" if ctx is not None else "")
     elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
         text = worded(str(error), options) or type(error).__name__
+        if rest := re.search(r"\b(weight|columns|response|rater|id_column)=", text):
+            text += f"; {rest[1]} is no option here but an argument in Python: rename columns, or read the table there"
     else:
         frames = traceback.extract_tb(error.__traceback__)
         place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
