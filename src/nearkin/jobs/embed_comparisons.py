@@ -20,7 +20,7 @@ from nearkin.embedding.ordinal.answers import N_FOLDS, count_per_object, error_i
 from nearkin.embedding.ordinal.answers import reversed_raters as reversed_raters_of
 from nearkin.embedding.ordinal.estimator import KIND, embedding_config, write_embedding
 from nearkin.jobs.run import Steps
-from nearkin.plots.figures import plot_dimensions, plot_error, plot_map
+from nearkin.plots.figures import plot_error, plot_map
 from nearkin.plots.style import any_script, dress, letters_without_font
 from nearkin.records import Comparisons
 
@@ -183,11 +183,12 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
         write_table(folder / "coordinates.csv", [columns], ".csv")
         asked = np.array(record["next_queries"], object).reshape(-1, 3).T
         write_table(folder / "questions.csv", [dict(zip(("anchor", "left", "right"), asked, strict=True))], ".csv")
-        map_of_all = plot_map(model.embedding_, model.objects_.tolist(), answers, draws=draws)
+        map_of_all = plot_map(model.embedding_, model.objects_.tolist(), draws=draws)
         _save(map_of_all.get_figure(), folder / "map")
         if record["curves"]:
-            if model.dimension_curve_ is not None:
-                _save(plot_dimensions(model.dimension_curve_, model.n_components_).get_figure(), folder / "dimension")
+            if (curve := model.dimension_curve_) is not None:
+                tried = dict(zip(curve["dimension"], curve["error"], strict=True))
+                _save(plot_error({"error": tried}, "dimension").get_figure(), folder / "dimension")
             figure = Figure(figsize=(8.4, 3.2), layout="constrained")
             for ax, (name, curve) in zip(figure.subplots(1, 2), record["curves"].items(), strict=True):
                 points = {float(x): error for x, error in curve.items()}

@@ -1,8 +1,7 @@
 """The figures: curves of an error or a distortion, a measure against bytes, and maps whose names do not collide."""
 
-import math
 from collections.abc import Mapping, Sequence
-from itertools import cycle
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,15 +13,13 @@ from scipy.stats import f
 from nearkin._check import check_instance
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record
-from nearkin.plots.style import DASHES, FAINT, INK, SERIES, any_script, legend, new_axes, series_style
-from nearkin.records import Comparisons
+from nearkin.plots.style import FAINT, INK, SERIES, any_script, legend, new_axes, series_style
 
 ALL = 50  # up to this number of points each gets a name, with a thin line to it where it does not fit next to the point
 _TRIES = 200  # names to try above that
 _GAPS = (3.0, 12.0, 22.0, 34.0, 48.0, 64.0, 90.0, 120.0, 160.0)  # points between a point and its name
-_APART = 0.06  # share of an axis' length: closer numbers would overlap
+_APART = 1.25  # times a size: the names of closer ones would overlap
 _ERROR = "share of held-out answers violated"
-_MANY = 15  # points of a curve; with more, dashes replace the markers
 
 
 def plot_convergence(
@@ -45,9 +42,6 @@ def plot_convergence(
     >>> nk.plots.plot_convergence({"procrustes": [3.0, 2.0, 1.5]}).get_ylabel()
     'distortion on the training vectors'
     """
-    check_instance(curves, "curves", Mapping)
-    for name, values in curves.items():
-        check_instance(values, f"curves[{name!r}]", Sequence, np.ndarray)
     numbered = {name: {float(n): v for n, v in enumerate(values, start=1)} for name, values in curves.items()}
     ax = _draw(ax, numbered, "curves", "iteration", ylabel)
     ax.set_xlim(left=1)
@@ -85,15 +79,12 @@ def plot_against_bytes(
         ax.axhline(value, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
     sizes = sorted({size for values in series.values() for size in values}, reverse=True)
     named = sizes[:1]  # of sizes whose names would touch the largest is named
-    for size in sizes:
-        if math.log(named[-1] / size) > _APART * math.log(sizes[0] / sizes[-1]):
-            named.append(size)
+    named += [size for size, longer in pairwise(sizes[::-1]) if longer >= _APART * size]
     ax.set_xscale("log", base=2)
-    ax.set_xticks(named[::-1])
+    ax.set_xticks(named)
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    crowded = {"ncols": 4, "loc": "upper center", "bbox_to_anchor": (0.45, -0.18)}  # no room among many lines
-    legend(ax, **(crowded if len(series) > 6 else {}))
+    legend(ax)
     return ax
 
 
@@ -104,35 +95,18 @@ def plot_error(curves: Mapping[str, Mapping[float, float]], xlabel: str, ax: Axe
     return ax
 
 
-def plot_dimensions(curve: Record, chosen: int, ax: Axes | None = None) -> Axes:
-    """Draw the error of cross-validation against the dimension, `dimension_curve_`, with a standard error each way.
-
-    Coin flips are on or above the dotted line, 19 times of 20.
-    """
-    ax = _axes(ax)
-    color = SERIES[0]
-    ax.errorbar(curve["dimension"], curve["error"], curve["standard_error"], color=color, marker="o", capsize=3)
-    ax.axhline(curve["chance"], color=color, linestyle=":")
-    ax.text(curve["dimension"][-1], curve["chance"], "coin flips", color=color, ha="right", va="bottom")
-    ax.set(title=f"Held-out error by dimension; {chosen} is chosen", xlabel="dimension", ylabel=_ERROR)
-    ax.set(xticks=list(curve["dimension"]), ylim=(0, None))
-    return ax
-
-
 def _axes(ax: Axes | None, width: float = 4.4, height: float = 3.0) -> Axes:
     """The axes that were given, or new ones; TypeError for anything else."""
     return new_axes(width, height) if ax is None else check_instance(ax, "ax", Axes)
 
 
 def _draw(ax: Axes | None, curves: Mapping[str, Mapping[float, float]], name: str, xlabel: str, ylabel: str) -> Axes:
-    """A line for each curve {x: value}: with markers, or with dashes where its points are many."""
+    """A line for each curve {x: value}."""
     ax = _axes(ax)
     styles = series_style(check_instance(curves, name, Mapping))
-    for dashes, (label, values) in zip(cycle(DASHES), curves.items(), strict=False):
-        places, style = sorted(check_instance(values, f"{name}[{label!r}]", Mapping)), styles[label]
-        if len(places) > _MANY:
-            style = style | {"marker": None, "linestyle": dashes}
-        ax.plot(places, [values[place] for place in places], label=label, linewidth=1.7, markersize=4.5, **style)
+    for label, values in curves.items():
+        places = sorted(check_instance(values, f"{name}[{label!r}]", Mapping))
+        ax.plot(places, [values[place] for place in places], label=label, linewidth=1.7, markersize=3, **styles[label])
     ax.set(xlabel=xlabel, ylabel=ylabel)
     if len(curves) > 1:
         legend(ax)
@@ -142,7 +116,6 @@ def _draw(ax: Axes | None, curves: Mapping[str, Mapping[float, float]], name: st
 def plot_map(
     X: np.ndarray,
     names: Sequence[object] | None = None,
-    comparisons: Comparisons | None = None,
     ax: Axes | None = None,
     *,
     reference: np.ndarray | None = None,
@@ -154,10 +127,7 @@ def plot_map(
     Parameters
     ----------
     X: (n, p) places.
-    names: all are written if there are at most 50, else those for which there is room, those of the five worst answers
-        first.
-    comparisons: the 20 that X violates most are drawn, a full line between the two objects that people called nearer, a
-        dotted one between the two that they called farther.
+    names: all are written if there are at most 50, else those for which there is room.
     ax: matplotlib axes; None makes them.
     reference: (n, 2) true places in the same coordinates, as hollow circles joined to their place on the map.
     draws: (r, n, p), of `OrdinalEmbedding.bootstrap`: an ellipse a point.
@@ -180,17 +150,6 @@ def plot_map(
     ax = _axes(ax, 6.4, 2.0 if is_line else 5.6)
     if is_line:
         ax.axhline(0, color=FAINT, linewidth=0.7, zorder=0)
-        comparisons = None  # their lines would lie on each other
-    if comparisons is not None:
-        check_instance(comparisons, "comparisons", Comparisons)
-    worst = np.empty((0, 4), np.int64) if comparisons is None else worst_comparisons(X, comparisons, 20)
-    answers = 0 if comparisons is None else len(comparisons)
-    near = f"said to be nearer: the {len(worst)} answers of {answers} that the map violates most"
-    far = "said to be farther, in the same answers"
-    for columns, label, dash in ((worst[:, :2], near, "-"), (worst[:, 2:], far, ":")):
-        style: Record = {"color": SERIES[1], "linewidth": 0.8, "alpha": 0.6, "zorder": 1, "ls": dash}
-        for number, pair in enumerate(columns):
-            ax.plot(*at[pair].T, label=None if number else label, **style)
     if draws is not None:
         _draw_ellipses(ax, _of_shape(draws, "draws", "(r, n, p)", 3), level)
     if reference is not None:
@@ -202,13 +161,12 @@ def plot_map(
     ax.grid(False)
     ax.set(xticks=[], yticks=[])
     ax.spines["bottom"].set_visible(False)
-    below = [] if comparisons is None else [f"{counted(len(X), 'object')}, {counted(answers, 'comparison')}"]
-    below += [f"2 of {X.shape[1]} dimensions shown, those of the largest variance"] if X.shape[1] > 2 else []
-    ax.set_xlabel("; ".join(below))
+    if X.shape[1] > 2:
+        ax.set_xlabel(f"2 of {X.shape[1]} dimensions shown, those of the largest variance")
     if ax.get_legend_handles_labels()[0]:
         legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.04), ncols=1)
     if names is not None:
-        label_points(ax, at, names, np.unique(worst[:5]).tolist(), reference)
+        label_points(ax, at, names, reference)
     return ax
 
 
@@ -222,16 +180,6 @@ def _of_shape(array: ArrayLike, name: str, shape: str, ndim: int) -> np.ndarray:
 def _plane(X: np.ndarray) -> np.ndarray:
     """The first two columns of X (n, p), the second one of zeros if p is 1."""
     return np.pad(X, ((0, 0), (0, 1)))[:, :2]
-
-
-def worst_comparisons(X: np.ndarray, comparisons: Comparisons, count: int) -> np.ndarray:
-    """(at most count, 4) rows (i, j, l, k) that X violates, the most violated first: by log(d_ij^2 / d_lk^2)."""
-    rows = comparisons.quadruplets()
-    near, far = (((X[rows[:, a]] - X[rows[:, b]]) ** 2).sum(axis=1) for a, b in ((0, 1), (2, 3)))
-    tiny = np.finfo(np.float64).tiny
-    excess = np.log(np.maximum(near, tiny)) - np.log(np.maximum(far, tiny))
-    order = np.argsort(-excess, kind="stable")[:count]
-    return rows[order[excess[order] > 0]]
 
 
 def _draw_ellipses(ax: Axes, draws: np.ndarray, level: float) -> None:
@@ -257,16 +205,15 @@ def label_points(
     ax: Axes,
     at: np.ndarray,  # (n, 2) in data coordinates
     names: Sequence[object],  # n
-    first: Sequence[int] = (),
     marks: np.ndarray | None = None,  # (m, 2), what else no name may cover
 ) -> list[int]:
-    """Write names next to points; the numbers of the points that got one. Draw everything else before. Points of
-    `first`, then the most spread; of more than `ALL`, names that do not fit are left out."""
+    """Write names next to points; the numbers of the points that got one. Draw everything else before. The most
+    spread ones come first; of more than `ALL`, names that do not fit are left out."""
     figure = ax.get_figure(root=True)
     if not isinstance(figure, Figure) or not len(at):
         return []
     marks = np.empty((0, 2)) if marks is None else marks
-    lines = set(range(len(at)) if len(at) <= ALL else first)
+    gaps_tried = _GAPS if len(at) <= ALL else _GAPS[:1]
     written: list[int] = []
     with any_script():
         figure.draw_without_rendering()  # settles the axes' size and limits
@@ -274,14 +221,14 @@ def label_points(
         places, radii = to_pixels.transform(np.concatenate([at, marks])), np.repeat([2.0, 3.0], [len(at), len(marks)])
         reach = scale * radii[:, None]
         taken = np.hstack([places - reach, places + reach])  # boxes (x0, y0, x1, y1)
-        for n in dict.fromkeys([*first, *spread_order(at, min(len(at), _TRIES))]):
+        for n in spread_order(at, min(len(at), _TRIES)):
             # names are other people's text, and SVG has no control characters
             name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(names[n]))
             style: Record = {"textcoords": "offset points", "fontsize": 7.5, "color": INK, "zorder": 4}
             place = float(at[n, 0]), float(at[n, 1])
             text = ax.annotate(name, place, (0, 0), annotation_clip=False, parse_math=False, **style)
             size = np.asarray(text.get_window_extent().size)
-            offsets, gaps = _offsets(size / scale, _GAPS if n in lines else _GAPS[:1])
+            offsets, gaps = _offsets(size / scale, gaps_tried)
             low = places[n] + scale * offsets
             boxes = np.hstack([low, low + size])
             free = (boxes[:, :2] >= frame[:2]).all(axis=1) & (boxes[:, 2:] <= frame[2:]).all(axis=1)

@@ -15,10 +15,9 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from nearkin._fields import Record
 
 INK, FAINT, GRID = "#1c2230", "#5d6677", "#d9dde5"
-# In grey print these look alike: markers and dashes tell the lines apart. The page has a lighter twin of each for dark.
+# In grey print these look alike: markers tell the lines apart. The page has a lighter twin of each for dark.
 SERIES = ("#2a63c9", "#c8500f", "#0b8467", "#a6297a", "#86690a", "#6a7282")
 MARKERS = ("o", "s", "^", "D", "v", "P")
-DASHES = ("-", (0, (5, 1.5)), (0, (2, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (1, 1)), (0, (8, 3)))
 
 _WIDE = 400  # points, from which a picture scrolls on a phone in place of shrinking
 _VARIABLE = {INK: "--ink", FAINT: "--faint", GRID: "--line"} | {c: f"--series-{i}" for i, c in enumerate(SERIES, 1)}

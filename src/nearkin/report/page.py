@@ -1,12 +1,12 @@
 """A report as one HTML file: no script, no network, light or dark. Text is escaped here, once."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 
 import nearkin
-from nearkin._fields import Fields, StrPath, is_text, show
+from nearkin._fields import StrPath, is_text, show
 from nearkin._storage import replacing
 
 
@@ -63,36 +63,19 @@ def paragraph(text: str) -> str:
     return f"<p>{html.escape(text)}</p>"
 
 
-def facts(values: Fields) -> str:
-    """Big numbers with small names under them, side by side."""
-    items = "".join(f"<div><dd>{_text(value)}</dd><dt>{html.escape(name)}</dt></div>" for name, value in values.items())
-    return f'<dl class="facts">{items}</dl>'
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, formats: Mapping[int, str] | None = None) -> str:
-    """A table that scrolls sideways on a narrow screen; text is set left, numbers right.
-
-    `formats` maps a column's number to a format such as ".2f". Rows with the same first cell form a group.
-    """
-    formats = formats or {}
-    text = {j for j in range(len(columns)) if any(is_text(row[j]) for row in rows)}
-    grouped = len({row[0] for row in rows}) < len(rows)
-    head = "".join(f'<th scope="col"{_css(j in text and "text")}>{html.escape(c)}</th>' for j, c in enumerate(columns))
-    head = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
-    body = []
-    for i, row in enumerate(rows):
-        cells = "".join(
-            f"<td{_css(j in text and 'text')}>{_text(cell, formats.get(j, '.4g'))}</td>" for j, cell in enumerate(row)
-        )
-        opens = grouped and i > 0 and rows[i - 1][0] != row[0]
-        body.append(f"<tr{_css(opens and 'group')}>{cells}</tr>")
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table that scrolls sideways on a narrow screen; text is set left, numbers right."""
+    styles = ['class="text"' if any(is_text(row[j]) for row in rows) else "" for j in range(len(columns))]
+    names = zip(styles, columns, strict=True)
+    head = "".join(f'<th scope="col" {style}>{html.escape(name)}</th>' for style, name in names) if any(columns) else ""
+    body = "".join(f"<tr>{''.join(map(_cell, styles, row))}</tr>" for row in rows)
     kind = "scroll" if head else "scroll settings"
-    return f'<div class="{kind}" tabindex="0"><table>{head}<tbody>{"".join(body)}</tbody></table></div>'
+    head = f"<thead><tr>{head}</tr></thead>" if head else ""
+    return f'<div class="{kind}" tabindex="0"><table>{head}<tbody>{body}</tbody></table></div>'
 
 
-def _css(*names: str | bool) -> str:
-    kept = " ".join(name for name in names if isinstance(name, str))
-    return f' class="{kept}"' if kept else ""
+def _cell(style: str, value: object) -> str:
+    return f"<td {style}>{'–' if value is None else html.escape(show(value))}</td>"
 
 
 def figures(*figures: tuple[str, str]) -> str:
@@ -100,7 +83,3 @@ def figures(*figures: tuple[str, str]) -> str:
     parts = "".join(f"<figure>{svg}<figcaption>{html.escape(text)}</figcaption></figure>" for svg, text in figures)
     parts = parts.replace('<figure><svg class="wide"', '<figure tabindex="0"><svg class="wide"')  # keys scroll it
     return f'<div class="figures">{parts}</div>'
-
-
-def _text(value: object, form: str = ".4g") -> str:
-    return "–" if value is None else html.escape(show(value, form))
