@@ -88,22 +88,6 @@ def test_the_left_side_follows(tmp_path: Path) -> None:
     assert len(offered) == 50 * 119 - len({pair for pair in known if pair[1] != own[5]})
 
 
-def test_ids_for_an_index_that_counts_its_rows_are_to_be_left_away(
-    compressed: Callable[..., Path], tmp_path: Path
-) -> None:
-    """`add --ids FILE` told the user to type `--ids FILE`."""
-    np.save(tmp_path / "row.npy", np.ones((1, 8), np.float32))
-    (tmp_path / "ids.txt").write_text("7\n")
-    refused(
-        "--ids is given, but this index counts its vectors; leave it out",
-        "add",
-        compressed(),
-        tmp_path / "row.npy",
-        "--ids",
-        tmp_path / "ids.txt",
-    )
-
-
 @each(
     ("args", "text"),
     [

@@ -1,10 +1,8 @@
 """`nearkin compress` and what it writes."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
-import faiss
 import numpy as np
 import pytest
 
@@ -25,16 +23,6 @@ def test_the_record_says_what_was_made(files: Path, tmp_path: Path) -> None:
     assert record["distortion"] == pytest.approx(nk.Index.load(out).quantizer.distortion(X), rel=1e-6)
     assert {"train", "encode", "save"} <= set(record["seconds"])
     assert (out / "run.json").is_file()
-
-
-def test_the_best_code_is_named(files: Path, tmp_path: Path) -> None:
-    base, options = f"{files}/data.npz:base", ["--bytes", 2, "--method", "best"]
-    result = run("compress", base, *options, "--out", tmp_path / "idx")
-    won = nk.Index.load(tmp_path / "idx").quantizer
-    assert type(won).__name__ in result.stdout
-    record = json.loads((tmp_path / "idx/run.json").read_text())
-    assert record["code"].pop("class") == type(won).__name__
-    assert record["code"].items() <= won.get_params().items()
 
 
 def test_without_a_method_codes_are_compared(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -94,14 +82,6 @@ def test_pairs_are_judged_by_those_who_ask(tmp_path: Path) -> None:
     assert left_ones["queries"] is None
 
 
-def test_plain_faiss_opens_the_index(files: Path, compressed: Callable[..., Path]) -> None:
-    folder = compressed("--centroids", 256)  # codes of 16 centroids rank otherwise here: by whole codes
-    Q = load(files)["query"]
-    _, expected = nk.Index.load(folder).search(Q, 5)
-    _, found = faiss.read_index(str(folder / "index.faiss")).search(Q, 5)
-    np.testing.assert_array_equal(found, expected)
-
-
 def test_the_file_is_encoded_in_chunks(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Codes do not depend on the chunks, and ids and kept vectors come from all of them."""
     options = ["--bytes", 4, "--centroids", 16, "--ids", files / "ids.txt", "--keep-vectors", "--out", tmp_path / "a"]
@@ -137,13 +117,6 @@ def test_kept_vectors_that_do_not_fit_are_refused_before_the_work(files: Path, t
     ):
         refused(text, "compress", tmp_path / "far.npy", f"--keep-vectors{given}", "--bytes", 4, "--out", tmp_path / "a")
         assert not (tmp_path / "a").exists()
-
-
-def test_vectors_of_few_columns_are_compressed_without_a_size(tmp_path: Path) -> None:
-    for rows in (256, 600):
-        np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(rows, 4)).astype(np.float32))
-        made = run_json("compress", tmp_path / "X.npy", "--out", tmp_path / f"idx{rows}")
-        assert made["bytes_per_vector"] <= 4
 
 
 def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:

@@ -29,12 +29,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_loss_without_a_penalty_is_fitted_a_second_time(tables: Path, tmp_path: Path) -> None:
-    """Its strength, 0, was found by the first fit and refused by the second, on all pairs."""
-    record = run_json("embed", tables / "pairs.csv", "--dim", 8, "--loss", "cosine-softmax", "--out", tmp_path / "emb")
-    assert (record["loss"], record["regularization"]) == ("cosine-softmax", 0)
-
-
 @pytest.mark.parametrize(
     ("table", "options"),
     [

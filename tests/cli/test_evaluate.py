@@ -136,13 +136,6 @@ def test_the_report_holds_the_evaluation(files: Path, compressed: Callable[..., 
     assert "givens-greedy" in page
 
 
-def test_the_report_of_bits_shows_their_loss(compressed: Callable[..., Path]) -> None:
-    folder = compressed("--method", "oge", "--bytes", 1)
-    assert run("report", folder).exit_code == 0
-    page = (folder / "report.html").read_text()
-    assert "What training minimizes" in page
-
-
 def test_a_report_of_an_index_saved_from_python(tmp_path: Path, rng: np.random.Generator) -> None:
     nk.Index.build(rng.normal(size=(10, 4))).save(tmp_path / "idx")
     run_json("report", tmp_path / "idx")
@@ -245,18 +238,6 @@ def test_without_truth_it_says_what_recall_needs(files: Path, compressed: Callab
     folder, queries = compressed(), f"{files}/data.npz:query"
     assert "for the recall type --base VECTORS" in run("evaluate", folder, queries).stdout
     assert "for the recall" not in run("evaluate", folder, queries, "--base", f"{files}/data.npz:base").stdout
-
-
-@each("ending", ["csv", "tsv", "parquet"])
-def test_hits_of_an_exact_index_are_a_truth(
-    files: Path, compressed: Callable[..., Path], tmp_path: Path, ending: str
-) -> None:
-    """`search --out` of one index judges another: the table was refused as four coordinates."""
-    queries = f"{files}/data.npz:query"
-    run_json("search", compressed("--method", "float16"), queries, "-k", 20, "--out", tmp_path / f"hits.{ending}")
-    by_hits = run_json("evaluate", compressed(), queries, "--truth", tmp_path / f"hits.{ending}", "-k", 10)
-    by_base = run_json("evaluate", compressed(), queries, "--base", f"{files}/data.npz:base", "-k", 10)
-    assert by_hits["10-recall@10"] == pytest.approx(by_base["10-recall@10"], abs=0.02)
 
 
 def test_the_base_of_a_table_in_memory_is_not_changed() -> None:

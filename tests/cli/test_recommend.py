@@ -130,14 +130,6 @@ def test_newcomers_of_a_trained_index(shop: Path, tmp_path: Path) -> None:
     assert len(set(again["ids"]) & {"a3", "a4", "a5", "a6", "a7"}) >= 4
 
 
-def test_likes(shop: Path) -> None:
-    found = run_json("similar", shop / "emb", "a0", "-k", 7)["answers"][0]
-    assert set(found["ids"]) == {f"a{i}" for i in range(1, 8)}
-    of_codes = run_json("similar", shop / "idx", "a0", "-k", 7)["answers"][0]
-    assert len(set(of_codes["ids"]) & {f"a{i}" for i in range(1, 8)}) >= 4
-    assert run_json("similar", f"{shop}/emb:left", "--all")["queries"] == 60
-
-
 def test_one_pipeline_from_pairs_to_hits(shop: Path, tmp_path: Path) -> None:
     """embed, compress, search, report: what one wrote the next one takes, ids and all."""
     made = run_json("compress", shop / "emb", "--bytes", 4, "--centroids", 16, "--out", tmp_path / "idx")

@@ -41,12 +41,6 @@ def test_hits_in_every_format(
     assert rows == [(q, r + 1, ids[q, r], pytest.approx(scores[q, r])) for q in range(20) for r in range(3)]
 
 
-def test_without_a_file_json_carries_the_hits(files: Path, compressed: Callable[..., Path]) -> None:
-    folder = compressed()
-    hits = run_json("search", folder, f"{files}/data.npz:query", "-k", 2)["hits"]
-    assert [hit["ids"] for hit in hits] == expected(files, folder, 2)[1].tolist()
-
-
 def test_without_a_file_people_see_the_first_queries(files: Path, compressed: Callable[..., Path]) -> None:
     folder = compressed()
     result = run("search", folder, f"{files}/data.npz:query", "-k", 12)

@@ -36,13 +36,6 @@ def test_the_index_is_the_one_that_build_makes(tmp_path: Path, X: np.ndarray, me
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
-def test_inverted_file(tmp_path: Path, X: np.ndarray) -> None:
-    np.save(tmp_path / "X.npy", X)
-    record = compress_file(open_vectors(tmp_path / "X.npy"), quantizer(n_lists=5), tmp_path / "idx")
-    assert len(nk.Index.load(tmp_path / "idx")) == 500
-    assert record["distortion"] < np.square(X).sum(axis=1).mean()
-
-
 def test_the_record_is_kept_with_the_history(tmp_path: Path, X: np.ndarray) -> None:
     np.save(tmp_path / "X.npy", X)
     made = compress_file(open_vectors(tmp_path / "X.npy"), quantizer(), tmp_path / "idx", about={"a": 1})
@@ -80,13 +73,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 0.5 * 15_000 * 16 * 4, f"peaks of {peaks} bytes"
-
-
-def test_nothing_is_written_when_training_fails(tmp_path: Path, X: np.ndarray) -> None:
-    np.save(tmp_path / "X.npy", X[:10])
-    with pytest.raises(ValueError, match="fewer than n_lists=12"):
-        compress_file(open_vectors(tmp_path / "X.npy"), nk.ProductQuantizer(2, 4, n_lists=12), tmp_path / "idx")
-    assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine"])

@@ -82,16 +82,6 @@ def test_raters_are_weighed_when_asked(answers, tmp_path):
 
 
 @pytest.mark.usefixtures("no_pictures")
-@pytest.mark.parametrize(("most", "drawn"), [(1500, 1), (1499, 0)])
-def test_as_many_answers_as_the_limit_get_ellipses(answers, tmp_path, monkeypatch, most, drawn):
-    draws = []
-    monkeypatch.setattr(nk.OrdinalEmbedding, "bootstrap", lambda model: draws.append(model))
-    monkeypatch.setattr("nearkin.jobs.embed_comparisons.MAX_CURVE", most)
-    assert embed_comparisons(answers, out=tmp_path / "emb", missing="drop")["comparisons"] == 1500
-    assert len(draws) == drawn
-
-
-@pytest.mark.usefixtures("no_pictures")
 def test_answers_by_coin_flips_are_doubted(tmp_path):
     rng = np.random.default_rng(1)
     rows = [rng.choice(list("abcdefgh"), 3, replace=False) for _ in range(120)]
@@ -112,12 +102,6 @@ def test_repeated_questions_are_held_out_together(tmp_path):
     record = embed_comparisons(path, out=tmp_path / "emb")
     assert record["noise_floor"] == pytest.approx(0.2, abs=0.04)
     assert record["held_out_error"] >= record["noise_floor"] - 0.04
-
-
-def test_does_not_overwrite_another_folder(answers, tmp_path):
-    with pytest.raises(ValueError, match="exists; give another name"):
-        embed_comparisons(answers, out=tmp_path)
-    assert answers.exists()
 
 
 def test_a_rater_who_answers_the_opposite_is_named_with_both_shares():

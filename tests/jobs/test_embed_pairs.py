@@ -83,15 +83,6 @@ def test_later_pairs_are_read_in_the_columns_that_the_folder_knows(table: Path, 
     assert embed_pairs(usual, start=tmp_path / "emb", out=tmp_path / "emb3")["left"] == 81
 
 
-def test_the_record_of_later_pairs_counts_those_that_judge(table: Path, tmp_path: Path) -> None:
-    embed_pairs(table, left="who", right="what", out=tmp_path / "emb", dim=8)
-    seen = set(table.read_text().splitlines())
-    new = [f"u{i},{j}" for i in range(20) for j in range(50) if f"u{i},{j}" not in seen][:100]
-    (tmp_path / "later.csv").write_text("\n".join(["who,what", *new]))
-    record = embed_pairs(tmp_path / "later.csv", start=tmp_path / "emb", out=tmp_path / "emb2")
-    assert 5 < record["held_out"]["pairs"] <= 10  # those without a known id do not judge
-
-
 def test_a_user_without_a_history_is_no_failure_of_the_rival() -> None:
     """Half of the users of a split by time were new, and item-kNN had no list for them; a shop shows what sells."""
     train = nk.data.planted_interactions(40, 30, random_state=0).interactions

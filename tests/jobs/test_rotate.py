@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.jobs.bridge import bridge
 from nearkin.jobs.rotate import ENGINES, codec_for
 from tests.cli.conftest import refused, run_json
 from tests.covering import each
@@ -109,12 +108,3 @@ def test_vectors_of_another_rotation_beside_it_are_noticed(folder: Path, tmp_pat
     )
     (tmp_path / "a_r.npy").unlink()
     run_json("rotate", folder / "Q.npy", "--with", tmp_path / "a_r.rotation", "--out", tmp_path / "Q.npy")
-
-
-def test_a_bridge_is_not_learned_for_a_folder_of_something_else(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    learned = []
-    monkeypatch.setattr(nk.Bridge, "fit", lambda *given: learned.append(given))
-    rows = folder / "X.npy"
-    with pytest.raises(ValueError, match="exists; give another name"):
-        bridge(rows, old=rows, out=folder)
-    assert not learned

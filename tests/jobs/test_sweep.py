@@ -13,7 +13,7 @@ import pytest
 import nearkin as nk
 from nearkin.jobs.sweep import Bench, Sweep, choose, lower_bound, sweep_file
 from nearkin.metrics.neighbours import ExactNeighbours
-from tests.cli.conftest import refused, run, run_json
+from tests.cli.conftest import run, run_json
 from tests.covering import each
 
 best, order = import_module("nearkin.quantization.best"), import_module("nearkin.quantization.order")
@@ -118,27 +118,6 @@ def test_bad_questions_are_refused_before_any_work(data, name: str, value: objec
         sweep_file(nk.data.open_vectors(data[0]), data[1], **{name: value})  # pyright: ignore[reportArgumentType]
 
 
-def test_queries_with_gaps_are_refused(data, tmp_path: Path) -> None:
-    """NaN was said to be "(inf)" once, and was swept here in silence."""
-    Q = data[1][:5].copy()
-    Q[3, 2] = np.nan
-    np.save(tmp_path / "Q.npy", Q)
-    refused("NaN", "sweep", data[0], "--queries", tmp_path / "Q.npy")
-
-
-def test_commands_stand_on_one_line_each_and_name_the_seed(data) -> None:
-    """The command lacked --seed, and lines were broken at 80 columns, also within a command."""
-    queries = data[0].with_name("Q.npy")
-    options = ("--recall", 0.5, "--seed", 3)
-    shown = run("sweep", data[0], "--queries", queries, *options)
-    assert shown.exit_code == 0
-    (following,) = [line for line in shown.stdout.splitlines() if line.startswith("Next: ")]
-    commands = following.removeprefix("Next: ").split(", or ")
-    assert commands[0].startswith(f"nearkin compress {data[0]} --queries {queries} --bytes ")
-    assert commands[0].endswith("--seed 3 --out idx")
-    assert commands[1].startswith(f"nearkin evaluate idx {queries} --base {data[0]} -k 10")
-
-
 def test_a_folder_of_pairs_is_swept_by_inner_product(tmp_path: Path) -> None:
     """It was judged by l2, and the command made an index by ip."""
     pairs = nk.data.planted_interactions(80, 300, random_state=0).interactions
@@ -166,14 +145,3 @@ def test_queries_of_another_kind_are_named(data) -> None:
     made = sweep_file(nk.data.open_vectors(data[0]), shifted, target=0.5)
     assert made.query_shift > 0.1
     assert any("another kind than the vectors" in note for note in made.notes())
-
-
-def test_searches_at_a_depth_are_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scalar codes of 300 columns were timed for ten seconds before anything else."""
-    X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
-    bench = Bench(X, X[:20], ExactNeighbours.of(X, X[:20], 10), "l2")
-    searches = []
-    searched = nk.Index.search
-    monkeypatch.setattr(nk.Index, "search", lambda *a, **kw: searches.append(1) or searched(*a, **kw))
-    depths = bench.measure(16)
-    assert len(searches) == 1 + len(depths)

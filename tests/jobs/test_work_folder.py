@@ -71,15 +71,6 @@ def test_a_second_run_learns_and_encodes_only_what_is_missing(
     assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
 
 
-def test_what_a_run_killed_in_its_first_write_left_is_swept(tmp_path: Path, file: VectorFile) -> None:
-    with pytest.raises(Interrupted):
-        compress(file, tmp_path, after=5000)
-    left = tmp_path / ".work.nearkin-abcdefgh"
-    (left / "fresh").mkdir(parents=True)
-    compress(file, tmp_path)
-    assert not left.exists()
-
-
 def test_the_folder_of_another_run_is_refused(tmp_path: Path, file: VectorFile) -> None:
     with pytest.raises(Interrupted):
         compress(file, tmp_path, after=100)
@@ -114,15 +105,6 @@ def test_the_users_files_in_the_checkpoint_folder_stay(tmp_path: Path, file: Vec
     (tmp_path / "work" / name).write_text("mine")
     compress(file, tmp_path)
     assert (tmp_path / "work" / name).read_text() == "mine"
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_a_folder_with_other_content_is_no_checkpoint(tmp_path: Path, file: VectorFile, overwrite: bool) -> None:
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "thesis.tex").write_text("mine")
-    with pytest.raises(ValueError, match=r"work has no config.json"):
-        compress(file, tmp_path, overwrite=overwrite)
-    assert (tmp_path / "work" / "thesis.tex").read_text() == "mine"
 
 
 def test_the_vectors_must_not_lie_in_the_folder_that_is_replaced(tmp_path: Path, file: VectorFile) -> None:

@@ -3,9 +3,7 @@
 import bz2
 import gzip
 import json
-import pydoc
 import re
-from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,6 @@ import torch
 import nearkin as nk
 from nearkin.jobs.embed_comparisons import embed_comparisons
 from nearkin.jobs.pairs import embed_pairs
-from nearkin.plots.figures import plot_map
 from tests.cli.conftest import run, run_json
 from tests.covering import each
 
@@ -41,18 +38,6 @@ def write_table(path: Path) -> None:
         table = pa.Table.from_pandas(FRAME)
         with pa.ipc.new_stream(str(path), table.schema) as stream:
             stream.write_table(table)
-
-
-@each("ending", ["csv.gz", "csv.bz2", "jsonl", "jsonl.gz", "feather", "arrow"])
-def test_exports_are_read_in_the_format_they_have(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"pairs.{ending}"
-    write_table(path)
-    pairs = nk.read_interactions(path)
-    assert (pairs.left_ids.tolist(), pairs.right_ids.tolist()) == (["ann", "bob"], [7, 9])
-    assert pairs.weights.tolist() == [5.0, 2.5, 4.0]
-    with pytest.raises(ValueError, match=r"columns=\['item', 'rating'\]"):
-        nk.read_vectors(path)
-    assert nk.read_vectors(f"{path}:item,rating").tolist() == [[7, 5], [9, 2.5], [7, 4]]  # the text is a column of ids
 
 
 def test_vectors_in_lines_of_json_keep_their_ids(tmp_path: Path) -> None:
@@ -99,59 +84,12 @@ def test_the_arrays_of_an_hdf5_file_are_read(tmp_path: Path) -> None:
         nk.read_vectors(tmp_path / "a.hdf5")
 
 
-def test_a_sheet_is_read_as_text_is(tmp_path: Path) -> None:
-    openpyxl = pytest.importorskip("openpyxl", reason="needs nearkin[excel]")
-    book = openpyxl.Workbook()
-    for row in (
-        ("user", "item", "rating", "date"),
-        ("ann", 7, 5, date(2024, 2, 3)),
-        ("bob", 9, None, date(2024, 2, 4)),
-    ):
-        book.active.append(row)
-    book.save(tmp_path / "a.xlsx")
-    with pytest.raises(ValueError, match=r"column 'rating' of .*a\.xlsx has missing numbers in 1 cell: '' in row 1"):
-        nk.read_interactions(tmp_path / "a.xlsx")
-    book.active["C3"] = 2.5
-    book.save(tmp_path / "a.xlsx")
-    pairs = nk.read_interactions(tmp_path / "a.xlsx")
-    assert (pairs.right_ids.tolist(), pairs.weights.tolist()) == ([7, 9], [5, 2.5])
-    assert np.diff(pairs.timestamps) == 86400
-
-
 @each("offset", ["+01:00", "+0100", "Z", ""])
 def test_times_with_offsets_are_times(tmp_path: Path, offset: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"user,item,time\n1,1,2024-01-01T01:30:00{offset}\n1,2,2024-01-01T02:30:00.5{offset}\n")
     first = 1704069000 if offset.startswith("+") else 1704072600
     assert nk.read_interactions(path).timestamps.tolist() == [first, first + 3600.5]
-
-
-def test_times_of_pandas_keep_their_zone() -> None:
-    """NumPy warned, three times a table, that it has no time zones."""
-    times = pd.to_datetime(["2024-01-01", "2024-07-01"]).tz_localize("Europe/Berlin")
-    pairs = nk.read_interactions(pd.DataFrame({"user": [1, 1], "item": [1, 2], "time": times}))
-    assert pairs.timestamps.tolist() == [stamp.timestamp() for stamp in times]
-
-
-def test_dates_of_another_form_are_asked_about(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("user;item;when\n1;1;13.01.2023 17:09\n1;2;02.01.2023 08:00\n")
-    with pytest.raises(ValueError, match=r"'13.01.2023 17:09' in line 2, .*pandas.to_datetime\(frame\['when'\]"):
-        nk.read_interactions(path, timestamp="when")
-    frame = pd.read_csv(path, sep=";")
-    frame["when"] = pd.to_datetime(frame["when"], dayfirst=True)
-    assert nk.read_interactions(frame, timestamp="when").timestamps.tolist() == [1673629740, 1672646400]
-    path.write_text("user;item;when\n1;1;2023-01-02T00:00\n1;2;2023-01-02T00:00+01:00\n")
-    with pytest.raises(ValueError, match=r"no number and no ISO date"):
-        nk.read_interactions(path, timestamp="when")
-
-
-def test_a_negative_weight_is_named_with_the_way_out(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("user,item,rating\n1,1,1\n1,2,-0.5\n2,1,-1\n")
-    with pytest.raises(ValueError, match=r"has negative weights in 2 cells: '-0.5' in line 3.*min_weight=0"):
-        nk.read_interactions(path)
-    assert len(nk.read_interactions(path, min_weight=0)) == 1
 
 
 def test_weight_zero_is_no_observed_pair(tmp_path: Path) -> None:
@@ -227,13 +165,6 @@ def test_an_index_of_a_folder_is_judged_by_that_folder(shop: Path, tmp_path: Pat
     judged = run_json("evaluate", tmp_path / "idx", "-k", 10)
     assert judged["queries"] == left
     assert judged["searches"][0]["10-recall@10"] > 0.5
-
-
-def test_features_show_their_gain(shop: Path, tmp_path: Path) -> None:
-    options = {"dim": 4, "loss": "all-pairs", "right_features": shop / "items.csv", "left": "kunde", "right": "artikel"}
-    record = embed_pairs(shop / "sales.csv", out=tmp_path / "emb", **options)
-    assert {"two towers", "two towers without features"} <= set(record["quality"])
-    assert "items.csv, ids in " in record["understood"]
 
 
 @each("ending", ["parquet", "jsonl"])
@@ -322,46 +253,6 @@ def test_a_chosen_dimension_shows_why(answers: Path, tmp_path: Path) -> None:
     assert {"dimension.pdf", "dimension.svg", "map.pdf"} <= {file.name for file in (tmp_path / "map").iterdir()}
 
 
-def test_a_map_of_one_dimension_is_a_line() -> None:
-    draws = np.random.default_rng(0).normal(size=(20, 5, 1)) / 9 + np.arange(5.0)[:, None]
-    ax = plot_map(np.arange(5.0)[:, None], list("abcde"), draws=draws)
-    width, height = ax.get_figure().get_size_inches()
-    assert width > 3 * height
-    assert len(ax.lines) == 1 + 5, "the line, and an interval for each object"
-    assert not ax.patches
-
-
-def test_records_print_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(CSV)
-    assert str(nk.read_interactions(tmp_path / "a.csv")) == "Interactions(3 pairs of 2 and 2)"
-    assert len(str(nk.data.planted_interactions(random_state=0).interactions)) < 120
-    assert str(nk.data.comparisons_from_names([["red", "blue", "green"]])) == "Comparisons(1 of 3 objects)"
-
-
-def test_help_of_a_search_names_its_types() -> None:
-    """NumPy's union of what arrays may be made of took 300 characters for each argument."""
-    text = pydoc.render_doc(nk.Index.search, renderer=pydoc.plaintext)
-    text = text.partition("search(")[2].partition("\n    The k")[0]
-    assert len(text) < 450, text
-    names = " ".join(text.replace("nearkin._types.", "").replace("nearkin.contracts.", "").split())
-    assert "Q: ArrayLike" in names  # from Python 3.14 on, without modules and on lines of their own
-    assert "callback: Callback | None" in names
-
-
-def test_one_row_of_zeros_is_one_row() -> None:
-    with pytest.raises(ValueError, match="X has 1 row of zeros among 3"):
-        nk.Index.build(np.eye(3, dtype=np.float32) - [[1, 0, 0], [0, 0, 0], [0, 0, 0]], metric="cosine")
-
-
-def test_an_error_about_a_wide_export_is_short(tmp_path: Path) -> None:
-    """It listed all columns with their texts, 1,596 characters."""
-    texts = [f"Which is more like red: orange or blue? Choose one of these two please ({n})" for n in range(40)]
-    (tmp_path / "wide.csv").write_text(",".join(texts) + "\n" + ",".join(["orange"] * 40) + "\n")
-    with pytest.raises(ValueError, match=r"\(40 in all\)") as error:
-        nk.read_comparisons(tmp_path / "wide.csv")
-    assert len(str(error.value)) < 700
-
-
 def test_a_matrix_moves_from_torchs_parametrization() -> None:
     """The state dicts have other keys; the matrix itself is handed over."""
     torchs, ours = (torch.nn.Linear(4, 4, bias=False) for _ in range(2))
@@ -369,17 +260,3 @@ def test_a_matrix_moves_from_torchs_parametrization() -> None:
     nk.orthogonal.orthogonal_parametrization(ours)
     ours.weight = torchs.weight
     torch.testing.assert_close(ours.weight, torchs.weight)
-
-
-def test_the_wrong_answer_is_named_with_its_options(tmp_path: Path) -> None:
-    """The first row was named, which is right, with the rules of all forms."""
-    path = tmp_path / "a.csv"
-    path.write_text("ref,left,right,choice\n" + "red,blue,green,blue\n" * 9 + "red,blue,green,purple\n")
-    with pytest.raises(
-        ValueError,
-        match=r"'purple' in line 11; an answer is the name of a shown object",
-    ):
-        nk.read_comparisons(path)
-    path.write_text("x,y,z,response\n" + "red,blue,green,1\nred,blue,green,3\n" * 5 + "red,blue,green,7\n")
-    with pytest.raises(ValueError, match=r"'7' in line 12; an answer is .* or a place"):
-        nk.read_comparisons(path, form="odd-one-out", columns=["x", "y", "z"])
