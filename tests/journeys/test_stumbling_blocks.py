@@ -1,13 +1,10 @@
 """What stopped people between a real export and a result: one named test for each (issue 32)."""
 
-import bz2
-import gzip
 import json
 import re
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import safetensors.torch
 import torch
@@ -22,22 +19,6 @@ pd = pytest.importorskip("pandas")  # not among the lowest versions
 ROWS = [("ann", 7, 5.0), ("ann", 9, 2.5), ("bob", 7, 4.0)]
 CSV = "user,item,rating\n" + "".join(f"{user},{item},{rating}\n" for user, item, rating in ROWS)
 FRAME = pd.DataFrame(ROWS, columns=["user", "item", "rating"])
-
-
-def write_table(path: Path) -> None:
-    """The pairs ROWS in the format of the ending."""
-    packers = {".gz": gzip.compress, ".bz2": bz2.compress}
-    text = CSV if ".csv" in path.name else FRAME.to_json(orient="records", lines=True)
-    if path.suffix in packers:
-        path.write_bytes(packers[path.suffix](text.encode()))
-    elif path.suffix == ".jsonl":
-        path.write_text(text)
-    elif path.suffix == ".feather":
-        FRAME.to_feather(path)
-    else:
-        table = pa.Table.from_pandas(FRAME)
-        with pa.ipc.new_stream(str(path), table.schema) as stream:
-            stream.write_table(table)
 
 
 def test_vectors_in_lines_of_json_keep_their_ids(tmp_path: Path) -> None:
