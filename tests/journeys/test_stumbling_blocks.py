@@ -18,7 +18,6 @@ from tests.covering import each
 pd = pytest.importorskip("pandas")  # not among the lowest versions
 ROWS = [("ann", 7, 5.0), ("ann", 9, 2.5), ("bob", 7, 4.0)]
 CSV = "user,item,rating\n" + "".join(f"{user},{item},{rating}\n" for user, item, rating in ROWS)
-FRAME = pd.DataFrame(ROWS, columns=["user", "item", "rating"])
 
 
 def test_vectors_in_lines_of_json_keep_their_ids(tmp_path: Path) -> None:
