@@ -228,7 +228,7 @@ def choose(kinds: dict[str, str], source: str, typed: Sequence[str] | None = Non
     if not lists and (names := numbered(numeric)):
         return names, ids
     what = f"{source} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
-    way = f"type which hold the vectors: columns={(lists or numeric)[:8]}"
+    way = f"type which hold the vectors: columns=[{listed(map(repr, lists or numeric))}], or of a file, its name:x,y"
     if not lists and not numeric:
         name = list(kinds)[-1][:40]
         way = (
