@@ -1,6 +1,5 @@
 """A short, seeded part of the campaign on saved folders; the long one: `python -m tests.faults --folders --signed`."""
 
-from tests.covering import each
 from tests.faults import folders
 from tests.faults.child import run_cases
 from tests.faults.folders import prepare as prepare
@@ -30,10 +29,3 @@ def test_a_changed_answer_is_noticed(tmp_path, monkeypatch) -> None:
     """Without the manifests' check, the campaign finds answers that changed."""
     monkeypatch.setattr("nearkin._storage.manifest.Manifest.verify", lambda *args, **options: None)
     assert any("answers otherwise" in outcome(number, tmp_path) for number in range(300))
-
-
-@each("seed", [0, 1])
-def test_damages_repeat_by_their_seed(seed) -> None:
-    rng = folders.random.Random
-    whole, other = {"a": b"1234", "b.json": b'{"x": [1, 2]}'}, {"a": b"5678", "b.json": b"{}"}
-    assert folders.damage(whole, other, rng(seed)) == folders.damage(whole, other, rng(seed))

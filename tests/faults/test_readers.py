@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import nearkin as nk
 from tests.faults import child, readers
 from tests.faults.child import run_cases
 
@@ -25,16 +24,6 @@ def test_whole_files_are_read(tmp_path: Path) -> None:
         path = tmp_path / f"{number}{ending}"
         path.write_bytes(data)
         assert len(readers.digest(reader(path))) == 64
-
-
-def test_the_judge_knows_what_a_table_of_vectors_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "vectors.csv"
-    path.write_text("name,f0,f1\na,1,2\nb,3,4\n")
-    readers._check_vectors(path)
-    for wrong in (np.array([[3.0, 4]]), np.array([[1.0], [3]])):
-        monkeypatch.setattr(nk, "read_vectors", lambda path, wrong=wrong: wrong)
-        with pytest.raises(child.Fault, match="not those in the text"):
-            readers._check_vectors(path)
 
 
 def case(number: int, seed: int, folder: Path) -> str:

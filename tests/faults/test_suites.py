@@ -1,13 +1,10 @@
 """Short, seeded parts of the campaign's suites; the long ones: `python -m tests.faults --commands ...`."""
 
-from collections import Counter
-
 import pytest
 
 from tests.covering import each
-from tests.faults import campaign, commands, writers
+from tests.faults import commands, writers
 from tests.faults.child import Fault, run_cases
-from tests.faults.table import Row
 
 pytestmark = pytest.mark.usefixtures("few_rounds")
 
@@ -38,13 +35,3 @@ def test_a_traceback_and_leftovers_are_noticed(tmp_path, monkeypatch) -> None:
 def test_no_acknowledged_change_is_lost(way, tmp_path):
     """Before, the last save won: rows that another process had added meanwhile were gone."""
     assert writers.case(writers.WAYS.index(way), 0, tmp_path) == "same"
-
-
-def test_parts_add_up(monkeypatch) -> None:
-    def part(first, stop, seed) -> Row:
-        return Row("", stop - first, Counter(error=stop - first - 1, fault=1), [f"case {first + seed}"])
-
-    monkeypatch.setattr(campaign, "SUITES", {"counting": campaign.Suite("counting", part, 95, 20)})
-    row = campaign.run("counting", workers=2, seed=3)
-    assert row.cells() == ("counting", "95", "90", "0", "0", "5")
-    assert row.faults == [f"case {first}" for first in range(3, 95, 20)]

@@ -118,8 +118,6 @@ def adding(folder: Path, name: str, overwrite: bool = False) -> Iterator[Path]:
     Its name is listed first. ValueError for a file of that name that is not listed, without `overwrite`.
     """
     with changing(folder):
-        if read_manifest(folder) is None:
-            raise ValueError(f"{folder} has no {MANIFEST}; give a folder that nearkin has saved")
         check_target(folder / name, overwrite or name in added(folder), folder=False)
         list_added(folder, name)
         with replacing(folder / name) as fresh:
