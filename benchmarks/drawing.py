@@ -11,7 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.options import FIGURES
-from nearkin.plots.style import DASHES, FAINT, MARKERS, SERIES, dress
+from nearkin.plots.style import FAINT, MARKERS, SERIES, dress
+
+DASHES = ("-", (0, (5, 1.5)), (0, (2, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (1, 1)), (0, (8, 3)))  # of grey print
 
 GREY = "#8b93a1"
 OURS, RIVAL, REST = "ours", "rival", "rest"

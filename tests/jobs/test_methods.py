@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearkin.jobs.methods import choose_metric, find_method
+from nearkin.jobs.compress import choose_metric, find_method
 
 
 def test_the_names_of_the_field() -> None:

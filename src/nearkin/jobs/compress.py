@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 
 import nearkin as nk
 from nearkin import _storage
-from nearkin._check import check_queries
+from nearkin._check import check_choice, check_queries
 from nearkin._distributed import Group, current
 from nearkin._fields import StrPath, command
 from nearkin._types import Fields, Record, Seed
@@ -31,12 +31,11 @@ from nearkin.index.searching import normalised
 from nearkin.jobs.arguments import File, Folder
 from nearkin.jobs.evaluate import judge_codes, rows_as_queries
 from nearkin.jobs.inputs import FEWEST_QUERIES, open_given, open_queries
-from nearkin.jobs.methods import BEST, BYTES, choose_metric, find_method, metrics_of
 from nearkin.jobs.run import RUN, Steps, bytes_on_disk, threads_used, write_record
 from nearkin.jobs.work import WorkFolder, work_place, working
 from nearkin.metrics.trial import Difference
 from nearkin.quantization.best import TRAINED, Best, best, fitted_codec
-from nearkin.quantization.codecs import CODECS, SCALARS, Size
+from nearkin.quantization.codecs import ALIASES, CODECS, SCALARS, Size
 from nearkin.statistics import block_rows, shared_generator
 
 JUDGED_ROWS = 10_000
@@ -45,6 +44,8 @@ _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
 _TRAINED = "trained"  # the part of a work folder that is made first: the index without rows
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
 _BLOCKS_PER_RANK = 8
+BEST = "best"  # the method that compares codecs
+_BYTES = 16  # of a code, by default
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def compress(
         metric = given.metric
     ranking, width = choose_metric(name, metric), given.file.shape[1]
     if n_bytes is None:
-        n_bytes = -(-width // 8) if name == "signs" else min(BYTES, width)
+        n_bytes = -(-width // 8) if name == "signs" else min(_BYTES, width)
     size = Size(n_bytes, n_centroids, n_lists or 0, ranking, seed)
     quantizer = Choice(name, size, None if minutes is None else 60 * minutes)
     Q = None if queries is None else open_queries(queries).vectors
@@ -147,6 +148,21 @@ def compress(
         "notes": [other] if Q is None and left is None else [],
         "next": [command("evaluate", *names, base=vectors, k=10), command("search", out, "QUERIES", k=10)],
     }
+
+
+def find_method(name: str) -> str:
+    """A method by its name or one of `ALIASES`; ValueError that lists all for an unknown one."""
+    return ALIASES.get(name) or check_choice(name, "method", (BEST, *ALIASES, *CODECS))
+
+
+def metrics_of(method: str) -> tuple[str, ...]:
+    """The metrics that codes of a method can be searched by, the default first."""
+    return ("l2", "ip", "cosine") if method == BEST else CODECS[method].metrics
+
+
+def choose_metric(method: str, metric: str | None) -> str:
+    """The metric given, or the method's default; ValueError for one that its codes cannot be searched by."""
+    return check_choice(metric or metrics_of(method)[0], f"metric for {method}", metrics_of(method))
 
 
 def compress_file(

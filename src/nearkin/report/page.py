@@ -65,9 +65,9 @@ def paragraph(text: str) -> str:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table that scrolls sideways on a narrow screen; text is set left, numbers right."""
-    styles = ['class="text"' if any(is_text(row[j]) for row in rows) else "" for j in range(len(columns))]
+    styles = [' class="text"' if any(is_text(row[j]) for row in rows) else "" for j in range(len(columns))]
     names = zip(styles, columns, strict=True)
-    head = "".join(f'<th scope="col" {style}>{html.escape(name)}</th>' for style, name in names) if any(columns) else ""
+    head = "".join(f'<th scope="col"{style}>{html.escape(name)}</th>' for style, name in names) if any(columns) else ""
     body = "".join(f"<tr>{''.join(map(_cell, styles, row))}</tr>" for row in rows)
     kind = "scroll" if head else "scroll settings"
     head = f"<thead><tr>{head}</tr></thead>" if head else ""
@@ -75,7 +75,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _cell(style: str, value: object) -> str:
-    return f"<td {style}>{'–' if value is None else html.escape(show(value))}</td>"
+    return f"<td{style}>{'–' if value is None else html.escape(show(value))}</td>"
 
 
 def figures(*figures: tuple[str, str]) -> str:
