@@ -8,7 +8,7 @@ their numbers would be a property of the file. Metrics of scores are expected va
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from nearkin._check import as_array, check_instance, check_integer, check_vectors, each_once
 from nearkin._exact import nearest
-from nearkin._types import ArrayLike
+from nearkin._types import ArrayLike, Record
 from nearkin.metrics.retrieval import as_lists, best_gain, discounted_gain, reciprocal_rank, tie_groups
 from nearkin.records import Interactions
 
@@ -113,7 +113,7 @@ def ranking_metrics(
     users: ArrayLike | None = None,
     candidates: ArrayLike | None = None,
     each: bool = False,
-) -> dict[str, Any]:
+) -> Record:
     """Mean ranking metrics over the users that have relevant pairs. The score of a pair is the inner product.
 
     Equal scores are in random order: metrics are expected values over their orders. Pairs that are both
@@ -209,7 +209,7 @@ def list_metrics(
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
     each: bool = False,
-) -> dict[str, Any]:
+) -> Record:
     """`ranking_metrics` of lists that are ranked already.
 
     Lists must have equal scores in random order, as those of `nk.embedding.popularity` have.
@@ -263,9 +263,7 @@ def _depths(k: int | Iterable[int]) -> list[int]:
     return sorted({check_integer(depth, "k", low=1) for depth in depths})
 
 
-def _values_of(
-    hits: Hits, relevant: np.ndarray, depths: Iterable[int], metrics: Iterable[str], each: bool
-) -> dict[str, Any]:
+def _values_of(hits: Hits, relevant: np.ndarray, depths: Iterable[int], metrics: Iterable[str], each: bool) -> Record:
     """The metrics of each row, or their means. recall = hits / relevant, precision = hits / k, mrr = 1 / rank of the
     first hit, ndcg with gains 1 and discounts 1 / log2(rank + 1), its ideal having min(k, relevant) hits."""
     result, metrics = {}, [metrics] if isinstance(metrics, str) else list(metrics) or [""]

@@ -10,8 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin._check import check_integer, check_real
-
 Linear = Callable[[Tensor], Tensor]
 
 
@@ -35,13 +33,11 @@ class Solved(NamedTuple):
 
 
 class NewtonStep(NamedTuple):
-    """The point after a step, its value, the next damping, and the cost."""
+    """The point after a step, its value and the next damping."""
 
     x: Tensor
     value: float
     damping: float
-    cg_steps: int
-    evaluations: int
 
 
 def conjugate_gradient(
@@ -49,8 +45,6 @@ def conjugate_gradient(
 ) -> Solved:
     """Solve A x = b (any shape) for a positive semi-definite A given by `matvec` (Nocedal and Wright, Alg. 5.3), until
     |b - A x| <= tolerance |b|, `max_iter`, or a direction of no curvature; x is a descent direction always."""
-    check_real(tolerance, "tolerance", low=0)
-    check_integer(max_iter, "max_iter", low=1)
     x, r = torch.zeros_like(b), b.clone()
     z = r if preconditioner is None else preconditioner(r)
     p, rz, scale = z.clone(), _dot(r, z), float(b.norm())
@@ -99,7 +93,7 @@ def newton_step(
         damping *= DEFAULTS.raised
     elif ratio > 0.75:
         damping /= DEFAULTS.lowered
-    return NewtonStep(x + found.step_size * d, found.value, damping, solved.steps, found.evaluations)
+    return NewtonStep(x + found.step_size * d, found.value, damping)
 
 
 def _dot(x: Tensor, y: Tensor) -> float:

@@ -136,7 +136,7 @@ def test_errors_of_joint_choices(how, text):
 def test_errors():
     with pytest.raises(ValueError, match="choices is 'joint'; it needs comparisons with events"):
         OrdinalEmbedding(2).fit([[0, 1, 2]], choices="joint")
-    with pytest.raises(ValueError, match=r"rows \[0, 1\] are event 5 and have different near pairs"):
+    with pytest.raises(ValueError, match=r"are event 5"):
         Comparisons([[0, 1, 2], [0, 2, 1]], np.arange(3), events=[5, 5])
     with pytest.raises(TypeError, match="events has dtype float64"):
         Comparisons([[0, 1, 2]], np.arange(3), events=[0.5])

@@ -195,7 +195,11 @@ class OrdinalEmbedding(BaseEstimator):
             comparisons = replace(comparisons, weights=answers.weigh(comparisons, self.rater_reliability_))
         if not joint and comparisons.events is not None:
             comparisons = replace(comparisons, events=None)
-        self._learn(comparisons, self._starts(comparisons, rng), rng, validation=validation, callback=callback)
+        judge = None
+        if validation is not None:
+            judge = partial(triplet_error, comparisons=answers.match(validation, comparisons.objects))
+        run = Run(self.max_iter, self.tol, callback, judge)
+        self._learn(comparisons, self._starts(comparisons, rng), rng, run)
         return self
 
     def fit_transform(self, comparisons: Answers, y: object = None, **options: Any) -> np.ndarray:
@@ -221,7 +225,7 @@ class OrdinalEmbedding(BaseEstimator):
         starts = self._starts(joined, rng)
         known = np.flatnonzero(answers.count_per_object(self.comparisons_))
         starts[0][known, : self.n_components_] = self.embedding_[known]  # `join` puts the known objects first
-        self._learn(joined, starts, rng, callback=callback)
+        self._learn(joined, starts, rng, Run(self.max_iter, self.tol, callback))
         return self
 
     def predict(self, comparisons: Answers) -> np.ndarray:
@@ -340,20 +344,9 @@ class OrdinalEmbedding(BaseEstimator):
 
         return embed
 
-    def _learn(
-        self,
-        comparisons: Comparisons,
-        starts: list[np.ndarray],
-        rng: np.random.Generator,
-        *,
-        validation: Answers | float | None = None,
-        callback: Callback | None = None,
-    ) -> None:
+    def _learn(self, comparisons: Comparisons, starts: list[np.ndarray], rng: np.random.Generator, run: Run) -> None:
         """Embed from the best of the starts, and set the fitted attributes."""
-        judge = None
-        if validation is not None:
-            judge = partial(triplet_error, comparisons=answers.match(validation, comparisons.objects))
-        X, solution = self._task(comparisons, rng).solve_best(starts, Run(self.max_iter, self.tol, callback, judge))
+        X, solution = self._task(comparisons, rng).solve_best(starts, run)
         suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact test below sorts all answers
         if suspect and not net_votes(comparisons)[0].any():
             raise ValueError("every answer in comparisons is contradicted by another: they cancel out")

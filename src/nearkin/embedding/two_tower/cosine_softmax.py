@@ -65,7 +65,7 @@ class SoftmaxLoss:
 
     >>> import numpy as np, scipy.sparse as sp, torch
     >>> loss = SoftmaxLoss(sp.csr_matrix(np.eye(2)), temperature=1.0)
-    >>> round(loss.value(torch.zeros(2, 3), torch.zeros(2, 3)), 4)  # 2 log 2
+    >>> round(loss.left(torch.zeros(2, 3), torch.zeros(2, 3)).value, 4)  # 2 log 2
     1.3863
     """
 
@@ -99,15 +99,6 @@ class SoftmaxLoss:
         self.rights: Tensor = torch.nonzero(self.b > 0)[:, 0]
         if not len(self.rights):
             raise ValueError("b is 0 for every right; at least one must be greater than 0")
-
-    def value(self, P: Tensor, Q: Tensor) -> float:
-        """L(P, Q) over all items."""
-        return self.left(P, Q).value
-
-    def gradient(self, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
-        """dL/dP (m, k) and dL/dQ (n, k), over all pairs."""
-        left = self.left(P, Q)
-        return left.slope / self.temperature, self.right(P, Q, left.log_masses) / self.temperature
 
     def left(self, P: Tensor, Q: Tensor, sample: Sample | None = None) -> LeftSlope:
         """The slope and the masses of the users; `sample` are some of `rights`, default all of them."""

@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import faiss
 import numpy as np
@@ -425,7 +425,7 @@ def _read(
     model.solver_, model.regularization_, model.omega_ = fitted["solver"], fitted["regularization"], fitted["omega"]
     model.history_, model.index_ = config["history"], None
     model.trials_ = config["trials"]
-    model.loss_ = loss_of(model.trials_) if model.trials_ else as_object(model.loss, "loss")
+    model.loss_ = loss_of(model.trials_) if model.trials_ else cast(Loss, as_object(model.loss, "loss"))
     model.exact_embeddings_ = model.left_embeddings_, model.right_embeddings_
     arrays = read_arrays(folder / LOSS_ARRAYS)
     if "prior_left" in arrays and isinstance(model.loss, AllPairs):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -94,7 +94,8 @@ def check_settings(model: Any, interactions: Interactions, validation: Interacti
     if regularization != "auto":
         check_real(regularization, "regularization", low=0)
     auto = isinstance(model.loss, str) and model.loss == "auto"  # all pairs until one is chosen
-    loss, given = as_object(model.loss, "loss"), as_object(model.solver, "solver")
+    loss = cast(Loss, as_object(model.loss, "loss"))
+    given = cast("AbstractSolver | None", as_object(model.solver, "solver"))
     index = None if model.index is None else _checked_index(model.index, interactions.shape[1])
     featured = interactions.left_features is not None or interactions.right_features is not None
     towers = _checked_tower(model.left, "left", featured), _checked_tower(model.right, "right", featured)
@@ -138,7 +139,7 @@ def matched(pairs: Interactions, left_ids: np.ndarray, right_ids: np.ndarray) ->
     return Interactions.from_pairs(left, right, pairs.weights, left_ids=left_ids, right_ids=right_ids)
 
 
-def as_object(given: object, name: str) -> Any:
+def as_object(given: object, name: str) -> Loss | AbstractSolver | None:
     """The loss or solver, by `name`, that a string means, or `given` if it is one, also one of your own. "auto" is the
     loss of all pairs where nothing is chosen, and no solver."""
     named, kinds = (LOSSES, Loss) if name == "loss" else (SOLVERS, AbstractSolver)
@@ -151,7 +152,7 @@ def as_object(given: object, name: str) -> Any:
             f"{name} is of type {type(given).__name__}; it must be one of 'auto', {', '.join(map(repr, named))}, or an "
             "object of nearkin.embedding, such as AllPairs() or ALS()"
         )
-    return given
+    return cast("Loss | AbstractSolver", given)
 
 
 def _solver_for(
