@@ -422,7 +422,7 @@ class Index:
         Q, k = self._asked(Q), check_integer(k, "k", low=1)
         with self._guard.reading():
             query, rows = self._query(oversample, asymmetric), self._rows
-            found = query.nearest(Q, k, Selection.of(rows, among, exclude, len(Q)), callback or ignore)
+            found = query.nearest(Q, k, Selection.of(rows, among, exclude, len(Q)), callback)
             return found[0], named(found[1], rows.ids)
 
     def search_radius(
@@ -450,7 +450,7 @@ class Index:
             raise ValueError(f"r is {r!r}; it must be a number, the limit of scores")
         with self._guard.reading():
             query, rows = self._query(oversample, asymmetric), self._rows
-            found = query.within(Q, float(r), Selection.of(rows, among, exclude, len(Q)), callback or ignore)
+            found = query.within(Q, float(r), Selection.of(rows, among, exclude, len(Q)), callback)
             return *found[:2], named(found[2], rows.ids)
 
     def similar(
@@ -475,7 +475,7 @@ class Index:
             selection = Selection.of(rows, among, exclude, len(positions))
             bits = self.metric == "hamming" and oversample is None
             Q = faiss_index.flat_codes(self.faiss_index)[positions] if bits else self._vectors(positions)
-            found = query.nearest(Q, k, selection.without(np.arange(len(positions)), positions), callback or ignore)
+            found = query.nearest(Q, k, selection.without(np.arange(len(positions)), positions), callback)
             return found[0], named(found[1], rows.ids)
 
     def vectors(self, ids: ArrayLike) -> np.ndarray:

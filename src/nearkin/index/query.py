@@ -11,7 +11,7 @@ import numpy as np
 from nearkin._check import check_real
 from nearkin._exact import nearest, nearest_of_parts
 from nearkin._faiss import FaissIndex, byte_codes
-from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, ignore
+from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer
 from nearkin.index import faiss_index, searching
 from nearkin.index.identifiers import Found, Selection
 from nearkin.index.kept_vectors import KeptVectors, rescore
@@ -53,7 +53,7 @@ class Query:
             return self.oversample is not None or not self.asymmetric
         return self.metric == "l2"
 
-    def nearest(self, Q: np.ndarray, k: int, selection: Selection, callback: Callback = ignore) -> Found:
+    def nearest(self, Q: np.ndarray, k: int, selection: Selection, callback: Callback | None = None) -> Found:
         """Scores and positions (q, min(k, n)) of the vectors nearest to queries Q (q, d), or (q, bytes) uint8 of
         bits."""
         k, done = min(k, self.faiss_index.ntotal), 0
@@ -64,13 +64,14 @@ class Query:
             numbers.append(queries)
             parts.append(self._some(Q[queries], k, selection, queries, allowed, more))
             done += len(queries)
-            callback(done, {"total": len(Q)})
+            if callback is not None:
+                callback(done, {"total": len(Q)})
         order = np.argsort(np.concatenate(numbers))
         scores, positions = (np.concatenate(part)[order] for part in zip(*parts, strict=True))
         return scores, positions
 
     def within(
-        self, Q: np.ndarray, r: float, selection: Selection, callback: Callback = ignore
+        self, Q: np.ndarray, r: float, selection: Selection, callback: Callback | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Limits (q + 1,), scores (m,) and positions (m,) of the vectors nearer than r. Depths of a search are tried
         until at most half of its answers are."""
@@ -87,7 +88,8 @@ class Query:
                 parts.append((scores[near], positions[near]))
                 again.append(some[more])
                 done += int((~more).sum())
-                callback(done, {"total": len(Q)})
+                if callback is not None:
+                    callback(done, {"total": len(Q)})
             pending, depth = np.concatenate(again), _DEEPER * depth
         owner = np.concatenate(owners)
         order = np.argsort(owner, kind="stable")
