@@ -29,7 +29,10 @@ def sections(value: object) -> dict[str, list[str]]:
 
 def needed(value: object) -> set[str]:
     """The sections that a class or function must have."""
-    wanted = {"Examples"} | ({"Parameters"} if parameters(value) else set())
+    wanted = {"Parameters"} if parameters(value) else set[str]()
+    if getattr(value, "__module__", "").startswith("nearkin.jobs"):  # commands: examples are lines of a shell
+        return wanted
+    wanted |= {"Examples"}
     if isinstance(value, type):
         torchs = any(base.__module__.startswith("torch") for base in value.__mro__)  # whose own attributes they have
         return wanted | (set() if torchs else {"Attributes"})

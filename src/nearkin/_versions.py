@@ -11,6 +11,8 @@ _EXTRAS = ("h5py", "openpyxl", "starlette", "pylance", "pgvector", "langchain-co
 def show_versions() -> None:
     """Print the versions of nearkin, of Python and of the packages that nearkin uses: add them to a report of a fault.
 
+    Examples
+    --------
     >>> nk.show_versions()  # doctest: +ELLIPSIS
     nearkin ...
     """

@@ -42,7 +42,8 @@ def plot_convergence(
     >>> nk.plots.plot_convergence({"procrustes": [3.0, 2.0, 1.5]}).get_ylabel()
     'distortion on the training vectors'
     """
-    numbered = {name: {float(n): v for n, v in enumerate(values, start=1)} for name, values in curves.items()}
+    given = check_instance(curves, "curves", Mapping).items()
+    numbered = {name: {float(n): v for n, v in enumerate(values, start=1)} for name, values in given}
     ax = _draw(ax, numbered, "curves", "iteration", ylabel)
     ax.set_xlim(left=1)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

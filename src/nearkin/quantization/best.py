@@ -205,8 +205,8 @@ def best(
     --------
     >>> X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
     >>> found = nk.quantization.best(X, 2, random_state=0)
-    >>> found.quantizer.decode(found.quantizer.encode(X)).shape, max(one["bytes"] for one in found.trials)
-    ((300, 8), 2)
+    >>> found.quantizer.decode(found.quantizer.encode(X)).shape
+    (300, 8)
     """
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
     given, X = X, check_magnitude(check_vectors(X)).astype(np.float32)
