@@ -38,6 +38,7 @@ def test_no_command_has_more_than_16_options_and_each_has_a_text() -> None:
         assert all(one.help for one in options)
         assert summary(name) in run("--help").stdout.replace("\n", " ") or len(summary(name)) > 60
         assert f"nearkin {name}" in command_of(name).help
+        assert "Parameters" not in command_of(name).help
 
 
 def test_arguments_of_one_name_have_one_text_or_two() -> None:

@@ -121,7 +121,8 @@ def command_of(name: str) -> JobCommand:
     text_of_json = "Print one JSON record on stdout and nothing else there."
     as_json = typer.Option("--json", help=text_of_json)
     last = inspect.Parameter("json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, as_json])
-    vars(run).update(__signature__=inspect.Signature([*made, last]), __doc__=_with_options(text, options))
+    vars(run).update(__signature__=inspect.Signature([*made, last]))
+    run.__doc__ = _with_options(text, options)
     run.__annotations__ = {one.name: one.annotation for one in (*made, last)}
     app = typer.Typer(add_completion=False, rich_markup_mode="markdown", context_settings=CONTEXT)
     app.command(name, cls=JobCommand)(run)

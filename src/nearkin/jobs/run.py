@@ -23,8 +23,11 @@ _WATCH: ContextVar[Watch] = ContextVar("watch", default=lambda name: nullcontext
 
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
-    """Show the progress of the jobs in the block: `watch(name)` is entered around each step of a job, and yields the
-    callback for it.
+    """Show the progress of the jobs in the block.
+
+    Parameters
+    ----------
+    watch: `watch(name)` is entered around each step of a job, and yields the callback for it.
 
     >>> @contextmanager
     ... def watch(name):
