@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, TypedDict, Unpack
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow
 
@@ -303,7 +304,8 @@ def read_text(where: Locator, options: TextOptions) -> Text:
         raise ValueError(f"{where}: a quote is not closed, before {last[:60]!r}; close it, or delete it")
     if sizes and (n := int(line.split()[0])) != cells.num_rows:
         raise ValueError(f"{where} announces {counted(n, 'row')} and has {cells.num_rows:,}; copy it again")
-    at = 1 + header + sizes if data.count(b"\n") <= cells.num_rows + header else None
+    breaks = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))  # several times as fast as `count`
+    at = 1 + header + sizes if breaks <= cells.num_rows + header else None
     return Text(cells, header, typed and MARKS.get(typed, "space" if typed == " " else typed), at)
 
 
