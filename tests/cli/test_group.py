@@ -31,13 +31,13 @@ def test_an_unexpected_error_is_one_line_that_says_what_to_report(tmp_path, monk
 
 def test_ids_are_printed_as_they_are(tmp_path):
     """Before, `[red]7` printed 7, `[/b]` ended in a traceback and escapes reached the terminal."""
-    ids = ["[red]7", "[/b]", "\x1b[31mx\n"]
+    ids = ["[red]7", "[/b]", "\x1b[31mx\ny"]
     X = np.eye(3, dtype=np.float32)
     nk.Index.build(X, ids=ids).save(tmp_path / "idx")
     np.save(tmp_path / "Q.npy", X)
     result = run("search", tmp_path / "idx", tmp_path / "Q.npy", "-k", 1)
     assert result.exit_code == 0, result.output
-    for shown in ("[red]7", "[/b]", r"\x1b[31mx\n"):
+    for shown in ("[red]7", "[/b]", r"\x1b[31mx\ny"):
         assert shown in result.stdout
     assert "\x1b" not in result.stdout
 

@@ -116,13 +116,13 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
     [
         (("bridge", "new.npy"), "type --old FILE to train a map on pairs"),
         (("bridge", "new.npy", "--with", "old.npy"), "it must be one of '.npy', '.parquet'"),
-        (("ids", "old.npy", "--levels", 1, "--codes", 32), "type --levels 2"),
-        (("ids", "old.npy"), "or type --codes 256"),
+        (("ids", "old.npy", "--levels", 1, "--codes", 32), "need 32 to 32^1 = 32: type other levels or codes"),
+        (("ids", "old.npy"), "ids need 512 to 512^3"),
         (("ids", "old.npy", "--ids", "twice.txt"), "occurs more than once"),
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[object, ...], message: str, folder: Path) -> None:
-    if message == "or type --codes 256":
+    if message == "ids need 512 to 512^3":
         arguments = (*arguments, "--codes", 512)
     (folder / "twice.txt").write_text("Tee\n" * 300)
     typed = [folder / str(word) if ".npy" in str(word) or ".txt" in str(word) else word for word in arguments]

@@ -13,6 +13,7 @@ from io import TextIOWrapper
 from typing import Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, TextColumn
@@ -138,7 +139,9 @@ class Screen:
         for name, value in facts.items():
             grid.add_row(_literal(name), _literal(value))
         for part in ([grid] if facts else []) + [table_of(*made) for made in tables]:
-            self._out.print(part, highlight=False)
+            least = self._out.measure(part, options=self._out.options.update(max_width=10_000)).minimum
+            part.width = least if least > self._out.width else None  # names and numbers are never cut
+            self._out.print(part, highlight=False, crop=False)
         for line in lines:
             self._out.print(printable(worded(line, self._options)), highlight=False, markup=False, soft_wrap=True)
 
@@ -172,8 +175,10 @@ def table_of(title: str, columns: list[str], rows: list[list[object]]) -> Table:
         title=_literal(title), title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD
     )
     for place, column in enumerate(columns):
-        justify = "left" if any(is_text(row[place]) for row in rows) else "right"
-        made.add_column(_literal(column), justify=justify, no_wrap=True)
+        texts = any(is_text(row[place]) for row in rows)
+        widest = max(cell_len(printable(show(cell))) for cell in (column, *(row[place] for row in rows)))
+        least = widest if not texts or place == 0 else None  # other texts fold
+        made.add_column(_literal(column), justify="left" if texts else "right", min_width=least, overflow="fold")
     for row in rows:
         made.add_row(*(_literal(show(cell)) for cell in row))
     return made
