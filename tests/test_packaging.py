@@ -100,3 +100,11 @@ def test_all_modules_load_and_indexes_work_where_the_system_has_no_fork_and_no_f
     assert program.returncode == 0, err
     assert re.findall("exit code .*", out) == ["exit code 0", "exit code 2"], out
     assert "Linux or macOS" in err
+
+
+def test_the_tests_that_ci_names_are_there() -> None:
+    named = {
+        path for file in (ROOT / ".ci").iterdir() for path in re.findall(r"tests/[\w/]+\.py", file.read_text("utf-8"))
+    }
+    assert named
+    assert not [path for path in named if not (ROOT / path).exists()]
