@@ -138,10 +138,12 @@ class Screen:
         grid.add_column(overflow="fold")  # else a long name of a file is cut
         for name, value in facts.items():
             grid.add_row(_literal(name), _literal(value))
-        for part in ([grid] if facts else []) + [table_of(*made) for made in tables]:
-            least = self._out.measure(part, options=self._out.options.update(max_width=10_000)).minimum
-            part.width = least if least > self._out.width else None  # names and numbers are never cut
-            self._out.print(part, highlight=False, crop=False)
+        if facts:
+            self._out.print(grid, highlight=False)
+        for made in (table_of(*one) for one in tables):
+            least = self._out.measure(made, options=self._out.options.update(max_width=10_000)).minimum
+            made.width = least if least > self._out.width else None  # names and numbers are never cut
+            self._out.print(made, highlight=False, crop=False)
         for line in lines:
             self._out.print(printable(worded(line, self._options)), highlight=False, markup=False, soft_wrap=True)
 
