@@ -203,7 +203,7 @@ class Column:
         return ids if isinstance(ids, np.ndarray) else np.array(ids.names.to_pylist(), str)[ids.codes]
 
     def numbers(self, *, gaps: bool = False) -> np.ndarray:
-        """Numbers (n,), exact as they are typed; ValueError for text that is no plain number, and for missing cells
+        """Numbers (n,), exact as typed; ValueError for text that is no plain number, and for missing cells
         unless `gaps` are NaN."""
         if self.kind == "text":  # a plain cast is faster than looking for missing cells first
             with suppress(pa.ArrowInvalid):

@@ -26,7 +26,5 @@ def add(index: Folder, vectors: File, *, ids: File | None = None, upsert: bool =
     upsert: Replace the vectors whose ids the index has, add the others.
     """
     given = open_given(vectors, ids=ids)
-    if given.ids is None and upsert:
-        raise ValueError("say whose vectors these are: ids=FILE, one id a line")
     made = change_rows(index, "upsert" if upsert else "add", given.ids, given.file)
     return made | {"understood": given.about}

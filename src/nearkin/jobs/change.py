@@ -34,6 +34,9 @@ def change_rows(
     rows of a file; "upsert": those that the index has, and add the others. ValueError, and no change, for an unknown
     id. The evaluation of the old vectors is left out. With `unknown` "drop", "remove" counts unknown ids, "missing".
     """
+    unnamed = ids is None
+    if unnamed and how in ("update", "upsert"):
+        raise ValueError("say whose vectors these are: ids=FILE, one id a line")
     path, steps, missing = check_output(folder), Steps(), 0
     metric = read_config(path, "index")["metric"]
     if file is not None:

@@ -170,7 +170,7 @@ def _describe(path: FileOrFrame, out: StrPath, answers: Comparisons, model: nk.O
         "loss": model.loss,
         "solver": model.solver,
         "train_error": 1.0 - model.score(answers),
-        "notes": [*(answers.source.questions if answers.source else ()), *found["notes"]],
+        "notes": found["notes"],
     }
 
 

@@ -81,7 +81,6 @@ def embed_pairs(
             rest = "the others are validation and test by the split"
             notes = [f"{len(kept):,} of {len(pairs):,} pairs are trained on; {rest}"]
     source = pairs.source
-    questions = source.questions if source else ()
     record = {
         "out": str(out), "data": str(path), "left": model.seen_.shape[0], "right": model.seen_.shape[1],
         "pairs": len(pairs), "learned_from": len(model.seen_),
@@ -90,7 +89,7 @@ def embed_pairs(
         "omega": model.omega_, "regularization": model.regularization_,
         "steps": len(model.history_), "start": None if start is None else str(start),
         "seconds": time.perf_counter() - began, "words": names._asdict(), **options,
-        "notes": [*questions, *held_out_in_words(judged["held_out"], names.left), *judged["notes"], *notes],
+        "notes": [*held_out_in_words(judged["held_out"], names.left), *judged["notes"], *notes],
         **judged["quality"].get(RESULT, {}),
         **({} if source is None else {"understood": str(source)}),
     }  # fmt: skip

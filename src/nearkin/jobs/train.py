@@ -106,7 +106,7 @@ def train(
     held_out = held_out_in_words(made["held_out"], side_names_of(record).left)
     return made | {
         "understood": None if source is None else str(source),
-        "notes": [*held_out, *made["notes"], *(source.questions if source else ())],
+        "notes": [*held_out, *made["notes"]],
         "next": following,
     }
 

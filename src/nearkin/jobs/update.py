@@ -49,8 +49,6 @@ def update(index: Folder, vectors: File, *, ids: File | None = None, retrain: bo
             raise ValueError("ids are for vectors that replace others, and retrain changes none; leave one of them out")
         return train_again(index, open_file(vectors), seed) | {"next": [command("add", index, vectors)]}
     given = open_given(vectors, ids=ids)
-    if given.ids is None:
-        raise ValueError("say whose vectors these are: ids=FILE, one id a line")
     return change_rows(index, "update", given.ids, given.file) | {"understood": given.about}
 
 

@@ -214,8 +214,8 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         return ids
 
     def vocabulary(self) -> list[str]:
-        """The words of `tokens`, in the order in which a language model's vocabulary takes them: behind `first` words
-        of its own, ids have the numbers first + ids + codes * np.arange(levels)."""
+        """The words of `tokens`, in the order in which a language model's vocabulary takes them: behind the `first`
+        words that it has, ids have the numbers first + ids + codes * np.arange(levels)."""
         letters = [chr(ord("a") + level) if level < 26 else f"l{level}" for level in range(self.levels)]
         return [f"<{letter}_{code}>" for letter in letters for code in range(self.codes)]
 
