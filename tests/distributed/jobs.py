@@ -23,7 +23,7 @@ from nearkin._distributed import current, join_processes, leave
 from nearkin.data import comparisons_from_vectors, open_vectors, planted_interactions
 from nearkin.embedding import ALS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.all_pairs import AllPairsLoss
-from nearkin.jobs.compress import compress_file
+from nearkin.jobs.compress import Choice, compress_file
 from nearkin.jobs.run import watched
 from nearkin.quantization import AxisQuantizer, ScalarQuantizer
 from nearkin.quantization.best import fitted_codec
@@ -32,6 +32,7 @@ from nearkin.statistics import Shard
 from tests.processes import free_port
 
 Arrays = dict[str, np.ndarray]
+PRODUCT = Choice("none", Size(4, random_state=0))
 CUTS = {1: [0, 1000], 2: [0, 701, 1000], 3: [0, 0, 333, 1000]}  # uneven, and with three processes the first is empty
 
 
@@ -158,12 +159,11 @@ def all_jobs() -> Arrays:
 
 def compress(folder: Path, out: str, checkpoint: str | None = None) -> None:
     """The files of parts/ as one array, by a quantizer and by a hasher."""
-    quantizer = nk.ProductQuantizer(4, 256, init="pca", max_iter=2, random_state=0)
     file = open_vectors(f"{folder}/parts/*.npy")
     work = None if checkpoint is None else folder / checkpoint
-    compress_file(file, quantizer, folder / out, random_state=0, checkpoint=work)
+    compress_file(file, PRODUCT, folder / out, checkpoint=work)
     if checkpoint is None:
-        compress_file(file, nk.ITQ(16, max_iter=5, random_state=0), folder / f"{out}-itq", metric="hamming")
+        compress_file(file, Choice("itq", Size(2, metric="hamming", random_state=0)), folder / f"{out}-itq")
 
 
 class Interrupted(Exception):
@@ -177,13 +177,12 @@ def interrupt(folder: Path) -> None:
         if step > 5000 and "distortion" not in record:
             raise Interrupted
 
-    quantizer = nk.ProductQuantizer(4, 256, init="pca", max_iter=2, random_state=0)
     file = open_vectors(f"{folder}/parts/*.npy")
     with (
         watched(lambda name: nullcontext(stop if name == "encode" else lambda step, record: None)),
         pytest.raises(Interrupted),
     ):
-        compress_file(file, quantizer, folder / "no", random_state=0, checkpoint=folder / "work")
+        compress_file(file, PRODUCT, folder / "no", checkpoint=folder / "work")
 
 
 def run(folder: Path) -> None:

@@ -10,8 +10,9 @@ import nearkin as nk
 from nearkin import _storage
 from nearkin._storage import changing
 from nearkin.data import VectorFile, open_vectors
-from nearkin.jobs.compress import compress_file
+from nearkin.jobs.compress import Choice, compress_file
 from nearkin.jobs.run import watched
+from nearkin.quantization.codecs import Size
 
 
 class Interrupted(Exception):
@@ -24,16 +25,11 @@ def file(tmp_path: Path, rng: np.random.Generator) -> VectorFile:
     return open_vectors(tmp_path / "X.npy")
 
 
-def quantizer() -> nk.ProductQuantizer:
-    return nk.ProductQuantizer(2, 16, init="identity", max_iter=2, random_state=0)
+PRODUCT = Choice("none", Size(2, 16, random_state=0))
 
 
 def compress(
-    file: VectorFile,
-    folder: Path,
-    after: int | None = None,
-    learner: nk.ProductQuantizer | None = None,
-    overwrite: bool = False,
+    file: VectorFile, folder: Path, after: int | None = None, choice: Choice = PRODUCT, overwrite: bool = False
 ) -> None:
     """With `after`, an interruption when that many rows are encoded."""
 
@@ -41,9 +37,14 @@ def compress(
         if after is not None and step > after:
             raise Interrupted
 
-    options = {"random_state": 0, "checkpoint": folder / "work", "overwrite": overwrite}
     with watched(lambda name: nullcontext(stop if name == "encode" else lambda step, record: None)):
-        compress_file(file, quantizer() if learner is None else learner, folder / "idx", **options)
+        compress_file(file, choice, folder / "idx", checkpoint=folder / "work", overwrite=overwrite)
+
+
+def check_whole(file: VectorFile, folder: Path, choice: Choice = PRODUCT) -> None:
+    """The index is the one that a run without an interruption makes."""
+    compress_file(file, choice, folder / "whole")
+    assert (folder / "idx/index.faiss").read_bytes() == (folder / "whole/index.faiss").read_bytes()
 
 
 def test_a_second_run_learns_and_encodes_only_what_is_missing(
@@ -67,19 +68,17 @@ def test_a_second_run_learns_and_encodes_only_what_is_missing(
     assert first.stat().st_mtime_ns == first_made
     compress(file, tmp_path, overwrite=True)
     assert not (tmp_path / "work").exists()
-    compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
-    assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
+    check_whole(file, tmp_path)
 
 
 def test_the_folder_of_another_run_is_refused(tmp_path: Path, file: VectorFile) -> None:
     with pytest.raises(Interrupted):
         compress(file, tmp_path, after=100)
-    other = quantizer().set_params(max_iter=3)
-    with pytest.raises(ValueError, match=r"is of another run \(quantizer's max_iter was 2, is 3\).*overwrite=True"):
-        compress(file, tmp_path, learner=other)
-    compress(file, tmp_path, learner=other, overwrite=True)
-    compress_file(file, other, tmp_path / "whole", random_state=0)
-    assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
+    other = Choice("none", Size(4, 16, random_state=0))
+    with pytest.raises(ValueError, match=r"is of another run \(n_bytes was 2, is 4\).*overwrite=True"):
+        compress(file, tmp_path, choice=other)
+    compress(file, tmp_path, choice=other, overwrite=True)
+    check_whole(file, tmp_path, other)
 
 
 def test_two_runs_with_one_checkpoint_are_refused(tmp_path: Path, file: VectorFile) -> None:
@@ -93,7 +92,7 @@ def test_two_runs_with_one_checkpoint_are_refused(tmp_path: Path, file: VectorFi
 def test_checkpoint_and_out_must_lie_apart(tmp_path: Path, file: VectorFile, checkpoint: str) -> None:
     """Before, the result was deleted, with exit code 0."""
     with pytest.raises(ValueError, match=r"the same place"):
-        compress_file(file, quantizer(), tmp_path / "idx", random_state=0, checkpoint=tmp_path / checkpoint)
+        compress_file(file, PRODUCT, tmp_path / "idx", checkpoint=tmp_path / checkpoint)
     assert [entry.name for entry in tmp_path.iterdir()] == ["X.npy"]
 
 
@@ -108,10 +107,10 @@ def test_the_users_files_in_the_checkpoint_folder_stay(tmp_path: Path, file: Vec
 
 
 def test_the_vectors_must_not_lie_in_the_folder_that_is_replaced(tmp_path: Path, file: VectorFile) -> None:
-    compress_file(file, quantizer(), tmp_path / "idx", random_state=0, keep_vectors=True)
+    compress_file(file, PRODUCT, tmp_path / "idx", keep_vectors=True)
     kept = open_vectors(tmp_path / "idx" / "vectors.npy")
     with pytest.raises(ValueError, match=r"vectors.npy is an input and would be replaced"):
-        compress_file(kept, quantizer(), tmp_path / "idx", random_state=0, overwrite=True)
+        compress_file(kept, PRODUCT, tmp_path / "idx", overwrite=True)
     assert (tmp_path / "idx" / "vectors.npy").is_file()
 
 
@@ -148,8 +147,7 @@ def test_a_damaged_block_of_a_checkpoint_is_made_again(tmp_path: Path, file: Vec
     data[-1] ^= 1
     first.write_bytes(data)
     compress(file, tmp_path)
-    compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
-    assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
+    check_whole(file, tmp_path)
 
 
 def test_a_checkpoint_that_is_a_file_is_named_and_stays(tmp_path: Path, file: VectorFile) -> None:

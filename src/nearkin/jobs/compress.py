@@ -5,11 +5,12 @@ of 8 MB. Kept vectors are copied from file to file. Inside `nk.join_processes` e
 encodes its own vectors, and rank 0 writes the index.
 
 Several processes, and one with a checkpoint, have a work folder: the trained index without vectors, and a saved index
-per block of vectors."""
+per block of vectors. Any process writes a part, each with its own manifest; one that is missing or damaged is made
+again. The folder's added.json lists the parts."""
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,8 +22,8 @@ from nearkin import _storage
 from nearkin._check import check_choice, check_queries
 from nearkin._distributed import Group, current
 from nearkin._fields import StrPath, command
-from nearkin._types import Fields, Record, Seed
-from nearkin.contracts import Callback, Quantizer, VectorCodes
+from nearkin._types import Fields, Record
+from nearkin.contracts import Callback, VectorCodes
 from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.identifiers import given_ids
@@ -32,18 +33,17 @@ from nearkin.jobs.arguments import File, Folder
 from nearkin.jobs.evaluate import judge_codes, rows_as_queries
 from nearkin.jobs.inputs import FEWEST_QUERIES, open_given, open_queries
 from nearkin.jobs.run import RUN, Steps, bytes_on_disk, threads_used, write_record
-from nearkin.jobs.work import WorkFolder, work_place, working
 from nearkin.metrics.trial import Difference
 from nearkin.quantization.best import TRAINED, Best, best, fitted_codec
 from nearkin.quantization.codecs import ALIASES, CODECS, SCALARS, Size
-from nearkin.statistics import block_rows, shared_generator
+from nearkin.statistics import block_rows
 
 JUDGED_ROWS = 10_000
 _OFFSETS_FROM = 4_096  # vectors that decide the offsets of those that are kept
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
+KIND = "unfinished job"  # of a work folder
 _TRAINED = "trained"  # the part of a work folder that is made first: the index without rows
-_FEWEST, _MOST = 4096, 2**20  # rows of a block
-_BLOCKS_PER_RANK = 8
+_FEWEST, _MOST, _BLOCKS = 4096, 2**20, 64  # rows of a block, and blocks of a file between these
 BEST = "best"  # the method that compares codecs
 _BYTES = 16  # of a code, by default
 
@@ -131,15 +131,14 @@ def compress(
     if n_bytes is None:
         n_bytes = -(-width // 8) if name == "signs" else min(_BYTES, width)
     size = Size(n_bytes, n_centroids, n_lists or 0, ranking, seed)
-    quantizer = Choice(name, size, None if minutes is None else 60 * minutes)
+    choice = Choice(name, size, None if minutes is None else 60 * minutes)
     Q = None if queries is None else open_queries(queries).vectors
     left = given.queries(metric)
     if Q is None and name == BEST and left is not None:
         Q, queries = left, f"the users of {vectors}"
     made = compress_file(
-        given.file, quantizer, out, queries=Q, judged_by=left, metric=ranking, ids=given.ids,
-        keep_vectors=keep_vectors, random_state=seed, checkpoint=checkpoint, overwrite=overwrite,
-        about={"method": name, "seed": seed, "threads": threads_used(), "queries": queries},
+        given.file, choice, out, queries=Q, judged_by=left, ids=given.ids, keep_vectors=keep_vectors,
+        checkpoint=checkpoint, overwrite=overwrite, about={"threads": threads_used(), "queries": queries},
     )  # fmt: skip
     names = [out, *([vectors] if left is not None else [queries] if queries else [])]
     other = "queries of another kind than the vectors have another recall; give some as queries=FILE"
@@ -167,72 +166,50 @@ def choose_metric(method: str, metric: str | None) -> str:
 
 def compress_file(
     file: VectorFile,
-    quantizer: Quantizer | Choice,
+    choice: Choice,
     out: StrPath,
     *,
     queries: np.ndarray | None = None,
     judged_by: np.ndarray | None = None,
-    metric: str = "l2",
     ids: np.ndarray | None = None,
     keep_vectors: bool | str = False,
-    random_state: Seed = None,
     about: Fields | None = None,
     checkpoint: StrPath | None = None,
     overwrite: bool = False,
 ) -> Record:
-    """Fit a quantizer on a sample, encode all vectors of a file, save the index in the folder `out`.
+    """Train what is chosen on a sample, encode all vectors of a file, save the index in the folder `out`.
 
-    `queries` (q, d) are given to `fit` to choose the start; recall is measured by `judged_by` (q, d), else by them,
-    else by vectors of the file. `ids` (n,) and `keep_vectors` are as in `Index.build`. `about` are entries added to the
-    record. From the folder `checkpoint` a killed job continues.
+    `queries` (q, d) choose codec or rotation; recall is measured by `judged_by` (q, d), else by them, else by vectors
+    of the file. `ids` (n,) and `keep_vectors` are as in `Index.build`. `about` are entries added to the record. From
+    the folder `checkpoint` a killed job continues.
 
     Returns what is saved as run.json; its figures are of vectors that were not trained on, if there are any.
     """
-    steps, group = Steps(), current()
     _storage.check_target(out, overwrite, file.files)
     kept = KeptVectors.wanted(keep_vectors, file.shape[1], file.dtype)
     if checkpoint is not None:
         _storage.check_apart(checkpoint, out)
     if queries is not None:
-        queries = _usable_queries(queries, quantizer, file.shape[1], metric)
+        queries = _usable_queries(queries, choice, file.shape[1])
     if ids is not None:
         ids = given_ids(ids, len(file))
-    if isinstance(quantizer, Choice) and quantizer.method == BEST and group.size > 1:
-        raise ValueError("method is 'best', which is for one process; leave torchrun out, or type method='product'")
-    rows = max(TRAINED, _ROWS_PER_CELL * _learned_centroids(quantizer)[1])
-    job = _agreed_job(file, quantizer, metric, rows, queries)
-    if random_state is None:
-        random_state = shared_generator(None, group)
+    job = _Job(file, choice, queries, Steps(), current())
+    identity, steps, group = job.agreed(), job.steps, job.group
     if checkpoint is not None:
-        job["contents"] = _storage.digest(file.chunks()) if group.rank == 0 else None
-    with steps.step("check") as callback:
-        file.part(*group.share(len(file))).check_finite(callback, metric=metric)
-        kept = None if kept is None else kept.about(file.sample(_OFFSETS_FROM, 0))
-        if kept is not None and not np.can_cast(file.dtype, kept.dtype):
-            for chunk in file.part(*group.share(len(file))).chunks():
-                kept.check(chunk)
-        group.barrier()
-    with _work_folder(checkpoint, out, job, len(file), group, overwrite) as work:
-        if work is None or work.missing([_TRAINED]):
-            sample = _sample(quantizer, file, rows, metric, random_state, steps, group)
-            with steps.step("train") as callback:
-                made = _trained(quantizer, sample, queries, len(file), random_state, callback)
-            empty = Index.empty(file.shape[1], made.quantizer, metric, norms=made.norms)
-            trials = made.trials
-            if work is not None and group.rank == 0:
-                empty.save(work.path / _TRAINED, overwrite=True)
-        else:
-            empty, trials = Index.load(work.path / _TRAINED), list[Record]()
-        index, fitted = _encode(file, empty, work, steps, group), empty.quantizer
+        identity["contents"] = _storage.digest(file.chunks()) if group.rank == 0 else None
+    kept = job.checked(kept)
+    with _work_folder(checkpoint, out, identity, group, overwrite) as work:
+        empty, trials = job.trained(work)
+        index, fitted = job.encoded(empty, work), empty.quantizer
         record: Record = {}
         if group.rank == 0:
             index.ids = ids
-            seed = random_state if isinstance(random_state, int) else None
-            run: Record = {"trained_on": min(rows, len(file)), "seed": seed, "train": None, **(about or {})}
-            if isinstance(quantizer, Choice) and trials:  # none after an interruption
+            run: Record = {"trained_on": min(job.n_trained, len(file)), "seed": choice.size.random_state, "train": None}
+            run |= {"method": choice.method, **(about or {})}
+            if trials:  # none after an interruption
                 leads = [Difference(*trial["lead"])._asdict() for trial in trials]
                 named = [{**row, "lead": lead} for row, lead in zip(trials, leads, strict=True)]
-                run["comparison"] = {"seconds": quantizer.seconds, "trials": named}
+                run["comparison"] = {"seconds": choice.seconds, "trials": named}
             run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
             history = vars(fitted).get("history_", [])
@@ -245,42 +222,120 @@ def compress_file(
         return group.exchange(record | {"seconds": steps.seconds})[0]
 
 
-def _agreed_job(
-    file: VectorFile, quantizer: Quantizer | Choice, metric: str, rows: int, queries: np.ndarray | None
-) -> Record:
-    """The identity of a compression job; ValueError if processes have different ones."""
-    job: Record = {
-        "vectors": file.describe(),
-        "metric": metric,
-        "train_rows": rows,
-        "queries": None if queries is None else _storage.digest(queries),
-    } | {f"quantizer's {name}": value for name, value in _settings(quantizer).items()}
-    for what, value in job.items():
-        current().agree(value, what)
-    return job
+@dataclass(frozen=True)
+class _Job:
+    """One compression: the vectors, what is trained, the queries that choose it, and the processes that share it."""
+
+    file: VectorFile
+    choice: Choice
+    queries: np.ndarray | None
+    steps: Steps
+    group: Group
+
+    @property
+    def n_trained(self) -> int:
+        """The most vectors that are trained on."""
+        return max(TRAINED, _ROWS_PER_CELL * self.choice.size.n_lists)
+
+    def agreed(self) -> Record:
+        """What identifies the job; ValueError if processes have different ones."""
+        if self.choice.method == BEST and self.group.size > 1:
+            raise ValueError("method is 'best', which is for one process; leave torchrun out, or type method='product'")
+        identity = {
+            "vectors": self.file.describe(),
+            "train_rows": self.n_trained,
+            "queries": None if self.queries is None else _storage.digest(self.queries),
+            "method": self.choice.method,
+            "seconds": self.choice.seconds,
+            **asdict(self.choice.size),
+        }
+        for what, value in identity.items():
+            self.group.agree(value, what)
+        return identity
+
+    def checked(self, kept: KeptVectors | None) -> KeptVectors | None:
+        """Kept vectors with their offsets; ValueError for vectors that cannot be encoded, or kept in that type."""
+        with self.steps.step("check") as callback:
+            mine = self.file.part(*self.group.share(len(self.file)))
+            mine.check_finite(callback, metric=self.choice.size.metric)
+            kept = None if kept is None else kept.about(self.file.sample(_OFFSETS_FROM, 0))
+            if kept is not None and not np.can_cast(self.file.dtype, kept.dtype):
+                for chunk in mine.chunks():
+                    kept.check(chunk)
+            self.group.barrier()
+        return kept
+
+    def trained(self, work: Path | None) -> tuple[Index, list[Record]]:
+        """The index without rows, and the comparison that chose its codec; that of the work folder, if it is there."""
+        if work is not None and not _missing(work, [_TRAINED], self.group):
+            return Index.load(work / _TRAINED), []
+        made = self._fitted(self._sample())
+        size = self.choice.size
+        empty = Index.empty(self.file.shape[1], made.quantizer, size.metric, norms=made.norms)
+        if work is not None and self.group.rank == 0:
+            empty.save(work / _TRAINED, overwrite=True)
+        return empty, made.trials
+
+    def _sample(self) -> np.ndarray:
+        """The vectors to train on, read in shares that end with `CellSums`'s blocks: sums keep their bits."""
+        with self.steps.step("sample"):
+            numbers = self.file.draw(self.n_trained, self.choice.size.random_state)
+            first, stop = self.group.share(len(numbers), block_rows(self.choice.size.n_centroids))
+            return self.file.take(numbers[first:stop])
+
+    def _fitted(self, sample: np.ndarray) -> Best:
+        size, method = self.choice.size, self.choice.method
+        with self.steps.step("train") as callback:
+            if method != BEST:
+                sample = normalised(sample) if size.metric == "cosine" else sample
+                return Best(*fitted_codec(CODECS[method], size, sample, self.queries, callback), [])
+            return best(
+                sample, size.n_bytes, self.queries, self.choice.seconds,
+                n_vectors=len(self.file), metric=size.metric,
+                n_lists=size.n_lists, methods=("product", "product-norms") if size.n_lists else None,
+                random_state=size.random_state, callback=callback,
+            )  # fmt: skip
+
+    def encoded(self, empty: Index, work: Path | None) -> Index:
+        """The index of all rows, like the trained one; it stays empty on ranks other than 0."""
+        index = copy.deepcopy(empty)
+        with self.steps.step("encode") as callback:
+            if work is None:
+                for chunk in self.file.chunks(callback=callback):
+                    index.add(chunk)
+                return index
+            blocks = self._encoded_blocks(empty, work, callback)
+            for block in blocks if self.group.rank == 0 else ():
+                index.merge(Index.load(block))
+                callback(len(index), {"total": len(self.file)})
+        return index
+
+    def _encoded_blocks(self, empty: Index, work: Path, callback: Callback) -> list[Path]:
+        """Encode the missing blocks of rows, each rank its share; returns the saved indexes of all, in order."""
+        n = len(self.file)
+        size = min(_MOST, max(_FEWEST, -(-n // _BLOCKS)))
+        starts = {f"rows-{first:013d}": first for first in range(0, n, size)}
+        missing = _missing(work, starts, self.group)
+        mine = missing[slice(*self.group.share(len(missing)))]
+        parts = {name: self.file.part(starts[name], min(starts[name] + size, n)) for name in mine}
+        total, done = sum(map(len, parts.values())), 0
+        for name, part in parts.items():
+            index = copy.deepcopy(empty)
+            for chunk in part.chunks():
+                index.add(chunk)
+                done += len(chunk)
+                callback(done, {"total": total})
+            index.save(work / name, overwrite=True)
+        self.group.barrier()
+        return [work / name for name in starts]
 
 
-def _settings(quantizer: object) -> Record:
-    """The class of a quantizer and those of its parameters that JSON holds; a generator of random numbers has none."""
-    if isinstance(quantizer, Choice):
-        return {"method": quantizer.method, "seconds": quantizer.seconds, **asdict(quantizer.size)}
-    given = quantizer.get_params() if isinstance(quantizer, BaseEstimator) else {}
-    plain = {name: value for name, value in given.items() if value is None or isinstance(value, str | int | float)}
-    return {"class": type(quantizer).__name__, **plain}
-
-
-def _learned_centroids(quantizer: Quantizer | Choice) -> tuple[int, int]:
-    """Number of centroids that a quantizer learns in a subspace, and of coarse ones; 0 for none."""
-    if isinstance(quantizer, Choice):
-        return quantizer.size.n_centroids, quantizer.size.n_lists
-    return vars(quantizer).get("n_centroids", 0), vars(quantizer).get("n_lists", 0)
-
-
-def _usable_queries(queries: np.ndarray, quantizer: Quantizer | Choice, d: int, metric: str) -> np.ndarray:
+def _usable_queries(queries: np.ndarray, choice: Choice, d: int) -> np.ndarray:
     """The queries (q, d), normalised for cosine; ValueError if the method has nothing to choose by queries."""
-    if not isinstance(quantizer, Choice) or quantizer.method != BEST:
-        made = CODECS[quantizer.method].unfitted(quantizer.size) if isinstance(quantizer, Choice) else quantizer
-        if not isinstance(made, nk.ProductQuantizer) or made.n_lists or made.rotation is None or metric == "ip":
+    metric = choice.size.metric
+    if choice.method != BEST:
+        made = CODECS[choice.method].unfitted(choice.size)
+        if not isinstance(made, nk.ProductQuantizer) or made.n_lists or made.rotation is None or metric != "l2":
             raise ValueError(
                 "queries choose between codecs (method 'best') or, by distance, between the starts of a rotation (of "
                 "'product', 'cayley', 'givens-...', without lists); this method trains in one way: leave queries out"
@@ -289,70 +344,11 @@ def _usable_queries(queries: np.ndarray, quantizer: Quantizer | Choice, d: int, 
     return normalised(queries) if metric == "cosine" else queries
 
 
-def _sample(
-    quantizer: Quantizer | Choice, source: VectorFile, n_rows: int, metric: str, random_state: Seed, steps: Steps,
-    group: Group,
-) -> np.ndarray:  # fmt: skip
-    """The vectors to train on, read in shares that end with `CellSums`'s blocks: sums keep their bits."""
-    with steps.step("sample"):
-        numbers = source.draw(n_rows, random_state)
-        first, stop = group.share(len(numbers), block_rows(_learned_centroids(quantizer)[0]))
-        sample = source.take(numbers[first:stop])
-        return normalised(sample) if metric == "cosine" and not isinstance(quantizer, Choice) else sample
-
-
-def _trained(
-    quantizer: Quantizer | Choice, sample: np.ndarray, queries: np.ndarray | None, n_vectors: int, random_state: Seed,
-    callback: Callback,
-) -> Best:  # fmt: skip
-    """What is chosen and trained; `queries` are those that `_usable_queries` lets pass."""
-    if not isinstance(quantizer, Choice):
-        options = {} if queries is None else {"queries": queries}
-        return Best(quantizer.fit(sample, **options, callback=callback), None, [])
-    size = quantizer.size
-    if quantizer.method != BEST:
-        sample = normalised(sample) if size.metric == "cosine" else sample
-        return Best(*fitted_codec(CODECS[quantizer.method], size, sample, queries, callback), [])
-    return best(
-        sample, size.n_bytes, queries, quantizer.seconds,
-        n_vectors=n_vectors, metric=size.metric,
-        n_lists=size.n_lists, methods=("product", "product-norms") if size.n_lists else None,
-        random_state=random_state, callback=callback,
-    )  # fmt: skip
-
-
-def _encode(file: VectorFile, empty: Index, work: WorkFolder | None, steps: Steps, group: Group) -> Index:
-    """The index of all rows, like the trained one; it stays empty on ranks other than 0."""
-    index = copy.deepcopy(empty)
-    with steps.step("encode") as callback:
-        if work is None:
-            for chunk in file.chunks(callback=callback):
-                index.add(chunk)
-            return index
-        blocks = _encode_blocks(file, empty, work, callback)
-        for block in blocks if group.rank == 0 else ():
-            index.merge(Index.load(block))
-            callback(len(index), {"total": len(file)})
-    return index
-
-
-def _encode_blocks(file: VectorFile, empty: Index, work: WorkFolder, callback: Callback) -> list[Path]:
-    """Encode the missing blocks of rows, each rank its share; returns the saved indexes of all, in order."""
-    size, group = int(work.config["block_rows"]), work.group
-    starts = {f"rows-{first:013d}": first for first in range(0, len(file), size)}
-    missing = work.missing(starts)
-    mine = missing[slice(*group.share(len(missing)))]
-    parts = {name: file.part(starts[name], min(starts[name] + size, len(file))) for name in mine}
-    total, done = sum(map(len, parts.values())), 0
-    for name, part in parts.items():
-        index = copy.deepcopy(empty)
-        for chunk in part.chunks():
-            index.add(chunk)
-            done += len(chunk)
-            callback(done, {"total": total})
-        index.save(work.path / name, overwrite=True)
-    group.barrier()
-    return [work.path / name for name in starts]
+def _settings(quantizer: object) -> Record:
+    """The class of a quantizer and those of its parameters that JSON holds; a generator of random numbers has none."""
+    given = quantizer.get_params() if isinstance(quantizer, BaseEstimator) else {}
+    plain = {name: value for name, value in given.items() if value is None or isinstance(value, str | int | float)}
+    return {"class": type(quantizer).__name__, **plain}
 
 
 def _record(
@@ -387,13 +383,67 @@ def _record(
 
 @contextmanager
 def _work_folder(
-    checkpoint: StrPath | None, out: StrPath, job: Record, n_rows: int, group: Group, overwrite: bool
-) -> Iterator[WorkFolder | None]:
-    """The work folder `checkpoint`, kept if the block fails; several processes have one near `out`; else None."""
+    checkpoint: StrPath | None, out: StrPath, identity: Record, group: Group, overwrite: bool
+) -> Iterator[Path | None]:
+    """The work folder `checkpoint`, kept if the block fails; several processes have one near `out`; else None.
+
+    Rank 0 makes and removes it, so it must lie on a file system that all ranks share.
+    """
     if checkpoint is None and group.size == 1:
         yield None
         return
-    rows = min(_MOST, max(_FEWEST, -(-n_rows // (_BLOCKS_PER_RANK * group.size))))
-    path, keep = work_place(out) if checkpoint is None else checkpoint, checkpoint is not None
-    with working(path, job, group, {"block_rows": rows}, overwrite=overwrite or not keep, keep=keep) as work:
-        yield work
+    place, keep, done = Path(out).absolute(), checkpoint is not None, False
+    path = place.with_name(f".{place.name}.parts") if checkpoint is None else Path(checkpoint)
+    with ExitStack() as locks:
+        if group.rank == 0:
+            _open_work(path, identity, locks, resume=keep, overwrite=overwrite or not keep)
+        group.barrier()
+        if not path.exists():
+            raise ValueError(
+                f"rank {group.rank} does not see {path}, which rank 0 has made; it must lie on a file system that all "
+                "ranks share"
+            )
+        try:
+            yield path
+            done = True
+        finally:
+            if group.rank == 0 and (done or not keep) and not _storage.strangers(path):
+                _storage.discard(path)
+
+
+def _open_work(path: Path, identity: Record, locks: ExitStack, *, resume: bool, overwrite: bool) -> None:
+    """Make the work folder, or check that it is of this job, and lock it; ValueError if another process has it."""
+    _storage.recover(path)
+    if path.is_dir() and any(path.iterdir()):
+        locks.enter_context(_storage.changing(path, wait=False))
+        begun = _storage.read_config(path, KIND)["job"]
+        if begun == identity and resume:
+            _storage.sweep(path)
+            return
+        if not overwrite:
+            key = next(key for key in identity if begun.get(key) != identity[key])
+            raise ValueError(
+                f"{path} is of another run ({key} was {begun.get(key)}, is {identity[key]}); give another folder, or "
+                "overwrite=True to start again"
+            )
+    with _storage.saving_folder(path, KIND, {"job": identity}, overwrite):
+        pass
+    locks.close()
+    locks.enter_context(_storage.changing(path, wait=False))
+
+
+def _missing(work: Path, names: Iterable[str], group: Group) -> list[str]:
+    """Those of the parts of a work folder that are still to make, in every process the same."""
+    missing = list[str]()
+    if group.rank == 0:
+        _storage.list_added(work, *names)
+        missing = [name for name in names if not _is_whole(work / name)]
+    return group.exchange(missing)[0]
+
+
+def _is_whole(part: Path) -> bool:
+    try:
+        Index.load(part)
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
