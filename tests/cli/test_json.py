@@ -16,7 +16,7 @@ KEYS = {
     "queries queries_per_second query_file searches seconds threads vectors",
     "check": "bytes damaged files folder format_version kind others threads",
     "sweep": "choice choice_with_vectors data k metric query_shift "
-    "queries queries_are_rows rows_in_file seconds seed target threads trials wanted_per_second",
+    "queries queries_are_rows rows_in_file seconds seed target threads trials",
     "add": "folder seconds threads vectors vectors_before",
     "remove": "folder seconds threads vectors vectors_before",
 }

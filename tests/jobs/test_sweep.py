@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.jobs.sweep import Bench, Sweep, choose, lower_bound, sweep_file
+from nearkin._types import Record
+from nearkin.jobs.sweep import Bench, lower_bound, sweep
 from nearkin.metrics.neighbours import ExactNeighbours
 from tests.cli.conftest import run, run_json
 from tests.covering import each
@@ -40,56 +41,52 @@ def data(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture(scope="module")
-def found(data) -> Sweep:
-    return sweep_file(nk.data.open_vectors(data[0]), data[1], target=0.6, rate=1, random_state=3)
+def made(data: tuple[Path, np.ndarray]) -> Record:
+    return sweep(data[0], queries=data[0].with_name("Q.npy"), recall=0.6, seed=3)
 
 
-def test_codes_double_until_one_keeps_enough_and_the_shortest_is_chosen(found: Sweep, data) -> None:
-    sizes = [trial[1].n_bytes for trial in found.trials]
-    assert sizes == [4, 8, 16, 32]  # two bytes a column hold floats of half precision
-    assert found.trials[-1][1].method == "ScalarQuantizer"
-    choice = found.chosen()
-    assert choice.low >= 0.6
-    assert all(trial[1].low < 0.6 for trial in found.trials if trial[1].n_bytes < choice.n_bytes)
-    assert found.chosen(rescored=True).n_bytes <= choice.n_bytes
+def test_codes_double_until_one_keeps_enough_and_the_shortest_is_chosen(made: Record) -> None:
+    alone = [row for row in made["trials"] if row["oversample"] == 1]
+    assert [row["bytes"] for row in alone] == [4, 8, 16, 32]  # two bytes a column hold floats of half precision
+    assert alone[-1]["method"] == "ScalarQuantizer"
+    assert made["choice"]["recall_low"] >= 0.6
+    assert all(row["recall_low"] < 0.6 for row in alone if row["bytes"] < made["choice"]["bytes"])
+    assert made["choice_with_vectors"]["bytes"] <= made["choice"]["bytes"]
 
 
-@pytest.mark.parametrize("rescored", [False, True])
-def test_what_evaluate_prints_is_the_recall_that_the_answer_named(found: Sweep, data, rescored: bool, tmp_path) -> None:
+@pytest.mark.parametrize("place", [0, 2], ids=["choice", "choice_with_vectors"])
+def test_what_evaluate_prints_is_the_recall_that_the_answer_named(made: Record, place: int, tmp_path: Path) -> None:
     """The commands under an answer, typed as they stand, queries, seed and oversampling included."""
-    path, _ = data
-    choice = found.chosen(rescored=rescored)
-    files = {"queries": str(path.with_name("Q.npy")), "ids": None, "query_ids": None, "qrels": None}
-    commands = found.commands(choice, str(path), files)
+    choice = made["choice_with_vectors" if place else "choice"]
+    commands = made["next"][place : place + 2]
     make, judge = (shlex.split(command.replace(" idx", f" {tmp_path / 'idx'}"))[1:] for command in commands)
     assert run(*make).exit_code == 0
     judged = run_json(*judge)
-    assert judged["10-recall@10"] == pytest.approx(choice.mean, abs=1e-12)
-    assert judged["searches"][-1]["bytes_kept"] == 1200 * choice.vectors_bytes(16)
+    assert judged["10-recall@10"] == pytest.approx(choice["recall"], abs=1e-12)
+    assert judged["searches"][-1]["bytes_kept"] == 1200 * choice["kept_vectors_bytes"]
 
 
-def test_vectors_are_kept_in_the_fewest_bytes_that_keep_enough(found: Sweep, data) -> None:
+def test_vectors_are_kept_in_the_fewest_bytes_that_keep_enough(data: tuple[Path, np.ndarray]) -> None:
     """At a target that int8 meets and at one that it misses."""
     X, Q = np.load(data[0]), data[1]
     bench = Bench(X, Q, ExactNeighbours.of(X, Q, 10), "l2")
-    by_int8, exact = bench.measure(4, 0.5)[4], bench.measure(4)[4]
-    assert (by_int8.kept, exact.kept) == ("int8", "float32")
-    assert (by_int8.vectors_bytes(16), by_int8.record(16)["kept_vectors_bytes"]) == (20, 20)
-    assert bench.measure(4, lower_bound(by_int8.recall) + 1e-9)[4].kept != "int8"
+
+    def kept(target: float) -> Record:
+        return next(row for row in bench.measure(4, target) if row["oversample"] == 4)
+
+    by_int8, exact = kept(0.5), kept(np.inf)
+    assert (by_int8["kept_vectors"], by_int8["kept_vectors_bytes"]) == ("int8", 20)
+    assert exact["kept_vectors"] == "float32"
+    assert kept(by_int8["recall_low"] + 1e-9)["kept_vectors"] != "int8"
 
 
-def test_a_rate_that_no_code_reaches_leaves_no_choice(found: Sweep) -> None:
-    assert choose(found.trials, 0.5, rate=1) is not None
-    assert choose(found.trials, 0.5, rate=1e12) is None
-
-
-def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
-    made = sweep_file(nk.data.open_vectors(data[0]), target=0.5, k=5)
-    assert made.queries_are_rows
-    assert len(made.bench.X) + len(made.bench.Q) == 1200
-    assert "vectors held out of the file" in made.judged_by()
-    assert "which the index holds too" in made.notes()[0]
-    assert len(made.commands(made.trials[0][1], "X.npy", {"queries": None, "ids": None})) == 1
+def test_without_queries_rows_are_held_out_and_that_is_said(data: tuple[Path, np.ndarray]) -> None:
+    made = sweep(data[0], recall=0.5, k=5)
+    assert made["queries_are_rows"]
+    assert made["queries"] == 240
+    assert "240 vectors held out of the file, among 960 vectors" in made["judged_by"]
+    assert "which the index holds too" in made["notes"][0]
+    assert all(line.startswith("nearkin compress") for line in made["next"])
 
 
 @pytest.mark.parametrize("queries", [True, False], ids=["queries", "held out"])
@@ -112,10 +109,10 @@ def test_the_page_holds_the_choice_and_the_curve(data, tmp_path: Path) -> None:
     assert "<svg" in page
 
 
-@each(("name", "value"), [("target", 1.5), ("k", 0), ("metric", "hamming"), ("rate", -1)])
-def test_bad_questions_are_refused_before_any_work(data, name: str, value: object) -> None:
-    with pytest.raises(ValueError, match=r"target|k |metric|rate"):
-        sweep_file(nk.data.open_vectors(data[0]), data[1], **{name: value})  # pyright: ignore[reportArgumentType]
+@each(("name", "value"), [("recall", 1.5), ("k", 0), ("metric", "hamming")])
+def test_bad_questions_are_refused_before_any_work(data: tuple[Path, np.ndarray], name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"{name} is {value!r}"):
+        sweep(data[0], **{name: value})  # pyright: ignore[reportArgumentType]
 
 
 def test_a_folder_of_pairs_is_swept_by_inner_product(tmp_path: Path) -> None:
@@ -140,8 +137,8 @@ def test_the_lower_bound_holds_as_often_as_it_says() -> None:
     assert lower_bound(np.zeros(3)) == 0
 
 
-def test_queries_of_another_kind_are_named(data) -> None:
-    shifted = data[1] + np.float32(5)
-    made = sweep_file(nk.data.open_vectors(data[0]), shifted, target=0.5)
-    assert made.query_shift > 0.1
-    assert any("another kind than the vectors" in note for note in made.notes())
+def test_queries_of_another_kind_are_named(data: tuple[Path, np.ndarray], tmp_path: Path) -> None:
+    np.save(tmp_path / "far.npy", data[1] + np.float32(5))
+    made = sweep(data[0], queries=tmp_path / "far.npy", recall=0.5)
+    assert made["query_shift"] > 0.1
+    assert any("another kind than the vectors" in note for note in made["notes"])

@@ -3,8 +3,8 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from nearkin._check import check_choice, check_integer, check_queries, check_real
 from nearkin._fields import command, counted
 from nearkin._guard import cached_property
-from nearkin._types import ArrayLike, Fields, Record
+from nearkin._types import Fields, Record
+from nearkin.contracts import Callback
 from nearkin.data import VectorFile, read_judgements
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.full_search import FullSearch
@@ -40,52 +41,87 @@ _SHIFTED = 0.1  # squared distance of the mean query from the mean row, as a sha
 _TIMED = 256  # queries whose searches are timed, at most
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """One way to search the codes of a method at a size on the command line, measured with all queries.
+def sweep(
+    vectors: File,
+    *,
+    queries: File | None = None,
+    recall: float | None = None,
+    k: int = 10,
+    metric: str | None = None,
+    ids: File | None = None,
+    query_ids: File | None = None,
+    qrels: File | None = None,
+    out: File | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+) -> Record:
+    """Find the code of fewest bytes that reaches a recall, and print the command that makes it.
 
-    oversample: 1 without rescoring; else candidates, as a multiple of k, that vectors kept as `kept` rescore.
-    recall: (q,) share of each query's k exact neighbours that are found.
-    rate: queries per second, with vectors kept as float32; seconds: of training, encoding and searching.
+    The best codec is chosen, as by `nearkin compress`, at 4, 8, 16, 32 and 64 bytes, and at more if these are not
+    sufficient. There are two choices: without rescoring, and with rescoring by vectors kept on disk, as int8, as
+    float16 if int8 is not sufficient, or else as float32; and the commands that make and evaluate each.
+
+    "recall low" is the bound of the recall with 97.5 % confidence for queries like these. A code is sufficient only if
+    it is above the target; more queries narrow this bound.
+
+    Examples:
+
+    - nearkin sweep X.npy --queries Q.npy --recall 0.95
+    - nearkin sweep data.npz:base --queries data.npz:query --recall 0.9 -k 100 --out sweep.html
+    - nearkin sweep X.parquet --queries Q.parquet --qrels qrels.tsv
+
+    Parameters
+    ----------
+    vectors: The vectors, as `nearkin compress` reads them.
+    queries: Queries: those of your users. [default: the users of pairs, else vectors held out]
+    recall: Recall to reach, a share of each query's k nearest neighbours; with `qrels`, a share of exact search's
+        NDCG@10. [default: 0.95, with `qrels` 0.99]
+    k: Neighbours of each query.
+    metric: The metric of the index: l2, ip (inner product) or cosine. [default: l2; ip for pairs]
+    ids: Ids, one a line: those of the vectors (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that
+        the vectors have, else row numbers]
+    query_ids: One id a query, for the judgements. [default: the ids that the queries have, else row numbers]
+    qrels: Relevance judgements (query id, vector id, grade): a code must reach the NDCG@10 of exact search.
+    out: File to write: an HTML page.
+    seed: Seed of everything random: the same seed gives the same result.
+    overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
     """
-
-    method: str
-    n_bytes: int
-    oversample: int
-    recall: np.ndarray = field(repr=False)
-    rate: float = 0.0
-    seconds: float = 0.0
-    kept: str = "float32"
-
-    @property
-    def mean(self) -> float:
-        return float(self.recall.mean())
-
-    @property
-    def low(self) -> float:
-        """The recall that similar queries exceed with 97.5 % confidence."""
-        return lower_bound(self.recall)
-
-    def vectors_bytes(self, d: int) -> int:
-        """Bytes per vector of the vectors that must be kept on disk."""
-        rows = KeptVectors.wanted(self.oversample > 1 and self.kept, d)
-        return 0 if rows is None else rows.row_bytes
-
-    def record(self, d: int) -> Record:
-        return {
-            "method": self.method,
-            "bytes": self.n_bytes,
-            "oversample": self.oversample,
-            "recall": self.mean,
-            "recall_low": self.low,
-            "kept_vectors": self.kept if self.oversample > 1 else None,
-            "kept_vectors_bytes": self.vectors_bytes(d),
-            "queries_per_second": self.rate,
-        }
-
-
-Searches: TypeAlias = dict[int, Search]
-"""The searches of one trained code by their oversampling; 1 is always there."""
+    check_file(out, overwrite, [vectors, queries, ids, query_ids, qrels])
+    target = check_real((0.95 if qrels is None else 0.99) if recall is None else recall, "recall", above=0, high=1)
+    judged = None if qrels is None else read_judgements(qrels)
+    given = open_given(vectors, ids=ids)
+    if queries is None and given.queries(metric or given.metric) is not None:
+        queries = vectors
+    asked, relevance = None if queries is None else open_queries(queries, query_ids), None
+    if judged is not None:
+        if asked is None:
+            raise ValueError("qrels grade results of queries; type queries=FILE too")
+        relevance = Relevance.of(judged, asked.ids, given.ids, len(given.file))
+    steps = Steps()
+    bench = Bench.of(
+        given.file, None if asked is None else asked.vectors, k, metric or given.metric or "l2", seed, relevance, steps
+    )
+    with steps.step("compare codes") as callback:
+        trials = compared(bench, target, callback)
+    files = {"queries": queries, "ids": ids, "query_ids": query_ids, "qrels": qrels}
+    record: Record = {
+        "data": str(vectors), "measure": f"recall {bench.k}@{bench.k}" if qrels is None else f"share of {NDCG} kept",
+        "judged_by": bench.judged_by(), "target": target, "k": bench.k, "metric": bench.metric,
+        "queries_are_rows": bench.queries_are_rows, "rows_in_file": bench.rows_in_file, "query_shift": bench.shift,
+        "seconds": steps.seconds, "queries": len(bench.Q), "trials": trials,
+    }  # fmt: skip
+    following = list[str]()
+    for name, found in {"choice": choose(trials), "choice_with_vectors": choose(trials, rescored=True)}.items():
+        commands = [] if found is None else commands_of(found, bench, str(vectors), files)
+        record[name] = found and {at: found[at] for at in found if at != "seconds"} | {"command": commands[0]}
+        following += commands
+    notes = [*reservations(bench, trials, target), *(relevance.notes if relevance else [])]
+    record |= {"notes": notes, "next": following, "threads": threads_used(), "seed": seed, "understood": given.about}
+    if out is not None:
+        title = f"{vectors}: how few bytes keep {target:.0%} of {bench.k} neighbours"
+        page = Page(title, made_by=command("sweep", vectors)).add(record_section("Result", record))
+        page.add(Section("Curves", figures(*curves(record)))).write(out)
+    return record
 
 
 def lower_bound(values: np.ndarray) -> float:
@@ -93,47 +129,95 @@ def lower_bound(values: np.ndarray) -> float:
     return max(0.0, 1 + paired_difference(values, np.ones(len(values))).low)
 
 
-def sure(values: np.ndarray, target: float) -> float:
-    """What a choice compares with the target: `lower_bound`; the mean where so few queries can show no such recall."""
-    enough = lower_bound(np.ones(len(values))) >= target
-    return lower_bound(values) if enough else float(values.mean())
+def suffices(values: np.ndarray, target: float) -> bool:
+    """Whether `lower_bound` reaches the target; where so few queries can show no such recall, the mean decides."""
+    can_show = lower_bound(np.ones(len(values))) >= target
+    return (lower_bound(values) if can_show else float(values.mean())) >= target
 
 
-def choose(trials: Sequence[Searches], target: float, *, rescored: bool = False, rate: float = 0.0) -> Search | None:
-    """The search of fewest bytes per vector whose recall is above `target` with confidence, of equals the one with
-    least oversampling; None if there is none. `rescored`: by kept vectors. `rate`: queries per second needed."""
-    found = [s for t in trials for o, s in t.items() if (o > 1) == rescored and s.rate >= rate]
-    enough = (search for search in found if sure(search.recall, target) >= target)
-    return min(enough, key=lambda search: (search.n_bytes, search.oversample), default=None)
+def choose(trials: Sequence[Record], *, rescored: bool = False) -> Record | None:
+    """The sufficient search of fewest bytes a vector, of equals the one with least oversampling; None if there is none.
+    `rescored`: by kept vectors."""
+    enough = (row for row in trials if row["sufficient"] and (row["oversample"] > 1) == rescored)
+    return min(enough, key=lambda row: (row["bytes"], row["oversample"]), default=None)
+
+
+def compared(bench: "Bench", target: float, callback: Callback) -> list[Record]:
+    """The searches of codes of 4, 8, 16, 32 and 64 bytes, and of more, up to two a column, as long as none suffices
+    without rescoring."""
+    trials, n_bytes = list[Record](), LEAST
+    enough = 4 * bench.X.shape[1]  # half of it, two bytes a column, is the last size
+    while n_bytes < enough and (n_bytes <= MOST or choose(trials) is None):
+        rows = bench.measure(n_bytes, target)
+        code, trials = rows[0], trials + rows
+        note = f"{code['method']}, {counted(code['bytes'], 'byte')}: recall {code['recall']:.4f}"
+        callback(n_bytes.bit_length(), {"bytes": code["bytes"], "recall": code["recall"], "note": note})
+        n_bytes *= 2
+    return trials
 
 
 @dataclass(frozen=True)
 class Bench:
     """The data that measure every code.
 
-    X (n, d): vectors to find; Q (q, d): queries; truth: their k exact neighbours; asked: the queries that choose codes,
-    None for vectors held out. Vectors and queries have norm 1 already for "cosine". With people's `grades` (q, n) the
-    "recall" of a trial is the share of NDCG@10 that it keeps: of a query 1 and its change in units of the mean by exact
-    search, so that means are shares.
+    X (n, d): vectors to find; Q (q, d): queries, which choose codes too unless they are rows of the file; truth: their
+    k exact neighbours. Vectors and queries have norm 1 already for "cosine". With people's `grades` (q, n) the "recall"
+    of a trial is the share of NDCG@10 that it keeps: of a query 1 and its change in units of the mean by exact search,
+    so that means are shares.
     """
 
     X: np.ndarray
     Q: np.ndarray
     truth: ExactNeighbours
     metric: str
-    asked: np.ndarray | None = None
+    queries_are_rows: bool = False
+    rows_in_file: int = 0
     random_state: int = 0
     grades: sp.csr_matrix | None = None
+
+    @classmethod
+    def of(
+        cls, file: VectorFile, Q: np.ndarray | None, k: int, metric: str, seed: int, judged: Relevance | None,
+        steps: Steps,
+    ) -> "Bench":  # fmt: skip
+        """Vectors of a file, of a large one 200,000, and queries Q (q, d), by default vectors of the file."""
+        check_choice(metric, "metric", ("l2", "ip", "cosine"))
+        with steps.step("read"):
+            X, queries, grades = _rows_and_queries(file, Q, metric, seed, judged)
+            k = min(check_integer(k, "k", low=1), len(X))
+            rows = file if len(X) == len(file) else VectorFile(file.name, array_rows(X))
+            if metric == "cosine":
+                X, queries = normalised(X), normalised(queries)
+        with steps.step("exact search") as callback:
+            truth = exact_neighbors(rows, queries, k, metric, callback)
+        return cls(X, queries, truth, metric, Q is None, len(file), seed, grades)
 
     @property
     def k(self) -> int:
         return self.truth.ids.shape[1]
 
-    def measure(self, n_bytes: int, target: float = np.inf) -> Searches:
-        """Choose and train a code, index all vectors, and measure it. Vectors are kept in the fewest bytes by which the
-        recall is above `target` with confidence, as float32 if none is."""
-        start = time.perf_counter()
-        made = best(self.X, n_bytes, self.asked, metric=self.metric, random_state=self.random_state)
+    @property
+    def shift(self) -> float:
+        """The squared distance of the mean query from the mean vector, as a share of the vectors' variance."""
+        variance = float(self.X.var(axis=0, dtype=np.float64).sum())
+        apart = np.square(self.X.mean(axis=0, dtype=np.float64) - self.Q.mean(axis=0, dtype=np.float64)).sum()
+        return float(apart) / variance if variance else 0.0
+
+    def judged_by(self) -> str:
+        """The queries and the vectors, in words."""
+        rows, queries = len(self.X), len(self.Q)
+        among = counted(rows, "vector")
+        if self.rows_in_file > rows + queries * self.queries_are_rows:
+            among += f" drawn from {self.rows_in_file:,} (among all of them, recall is lower)"
+        what = "vectors held out of the file" if self.queries_are_rows else "queries"
+        return f"{queries:,} {what}, among {among}, metric {self.metric}"
+
+    def measure(self, n_bytes: int, target: float) -> list[Record]:
+        """Choose and train a code, index all vectors, and measure its searches: the first without rescoring, the others
+        rescored by vectors kept in the fewest bytes that suffice for the target, as float32 if none do."""
+        start, d = time.perf_counter(), self.X.shape[1]
+        asked = None if self.queries_are_rows else self.Q
+        made = best(self.X, n_bytes, asked, metric=self.metric, random_state=self.random_state)
         index = Index.build(self.X, made.quantizer, metric=self.metric, norms=made.norms)
         method = made.trials[0]["candidate"] if made.trials else type(made.quantizer).__name__
         depths = [o for o in OVERSAMPLES if o * self.k <= len(self.X)] or [1]
@@ -142,19 +226,25 @@ class Bench:
             first[some] = self.shares(ids, scores, some)
             found[some] = drawn_order(scores, ids, some)[:, : found.shape[1]]
         index.kept = KeptVectors([self.X])
-        ranked = {o: ("float32", self.shares(found[:, : o * self.k], index.kept)) for o in depths[1:]}
-        ranked[1] = "float32", first
-        enough = [o for o, (_, recall) in ranked.items() if o > 1 and sure(recall, target) >= target]
+        ranked = {1: (None, first)} | {
+            o: ("float32", self.shares(found[:, : o * self.k], index.kept)) for o in depths[1:]
+        }
+        enough = [o for o, (_, values) in ranked.items() if o > 1 and suffices(values, target)]
         for kind in ("float16", "int8") if enough else ():
             with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
-                rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
+                rows = cast(KeptVectors, KeptVectors.wanted(kind, d)).with_rows(self.X)
                 shorter = {o: self.shares(found[:, : o * self.k], rows) for o in enough}
-            ranked |= {o: (kind, recall) for o, recall in shorter.items() if sure(recall, target) >= target}
+            ranked |= {o: (kind, values) for o, values in shorter.items() if suffices(values, target)}
         seconds = time.perf_counter() - start
-        return {
-            o: Search(method, index.bytes_per_vector, o, ranked[o][1], self._rate(index, o), seconds, ranked[o][0])
-            for o in depths
-        }
+        return [
+            {
+                "method": method, "bytes": index.bytes_per_vector, "oversample": o, "recall": float(values.mean()),
+                "recall_low": lower_bound(values), "sufficient": suffices(values, target), "kept_vectors": kind,
+                "kept_vectors_bytes": 0 if kind is None else cast(KeptVectors, KeptVectors.wanted(kind, d)).row_bytes,
+                "queries_per_second": self._rate(index, o), "seconds": seconds,
+            }
+            for o, (kind, values) in ranked.items()
+        ]  # fmt: skip
 
     def shares(
         self, candidates: np.ndarray, ranking: np.ndarray | KeptVectors, queries: np.ndarray | None = None
@@ -187,223 +277,45 @@ class Bench:
         return len(queries) / (time.perf_counter() - start)
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """The codes tried, shortest first, to reach the recall `target` at `rate` queries per second, and what the vectors
-    and queries are taken from."""
-
-    bench: Bench
-    trials: list[Searches]
-    target: float
-    rate: float
-    rows_in_file: int
-    queries_are_rows: bool
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def query_shift(self) -> float:
-        """The squared distance of the mean query from the mean vector, as a share of the vectors' variance."""
-        X, Q = self.bench.X, self.bench.Q
-        variance = float(X.var(axis=0, dtype=np.float64).sum())
-        apart = float(np.square(X.mean(axis=0, dtype=np.float64) - Q.mean(axis=0, dtype=np.float64)).sum())
-        return apart / variance if variance else 0.0
-
-    @property
-    def measure(self) -> str:
-        """The requirement of a code, in words."""
-        k = self.bench.k
-        return f"recall {k}@{k}" if self.bench.grades is None else f"share of {NDCG} kept"
-
-    def chosen(self, *, rescored: bool = False) -> Search | None:
-        """The cheapest code that meets the requirement, alone or `rescored` by kept vectors; None if there is none."""
-        return choose(self.trials, self.target, rescored=rescored, rate=self.rate)
-
-    def judged_by(self) -> str:
-        """The queries and the vectors, in words."""
-        rows, queries = len(self.bench.X), len(self.bench.Q)
-        what = "vectors held out of the file" if self.queries_are_rows else "queries"
-        among = counted(rows, "vector")
-        if self.rows_in_file > rows + queries * self.queries_are_rows:
-            among += f" drawn from {self.rows_in_file:,} (among all of them, recall is lower)"
-        return f"{queries:,} {what}, among {among}, metric {self.bench.metric}"
-
-    def commands(self, choice: Search, vectors: str, given: Fields) -> list[str]:
-        """The commands that make and evaluate the index of a choice; `given` are the files queries, ids, ..."""
-        queries, metric = given["queries"], None if self.bench.metric == "l2" else self.bench.metric
-        made = command(
-            "compress", vectors, queries=queries if queries != vectors else None, bytes=choice.n_bytes, metric=metric,
-            **{f"keep-vectors={choice.kept}": choice.oversample > 1 or None}, seed=self.bench.random_state or None,
-            ids=given["ids"], out="idx",
-        )  # fmt: skip
-        if queries is None:
-            return [made]
-        judged = {name: given[name] for name in ("query_ids", "qrels")}
-        deep = choice.oversample if choice.oversample > 1 else None
-        return [made, command("evaluate", "idx", queries, base=vectors, k=self.bench.k, **judged, oversample=deep)]
-
-    def notes(self) -> list[str]:
-        """Reservations about the answers."""
-        text = []
-        if self.query_shift > _SHIFTED:
-            text.append(
-                f"The queries are of another kind than the vectors: their means are {self.query_shift:.2f} of the "
-                "variance apart. Measure by real queries only."
-            )
-        if self.queries_are_rows:
-            text.append(
-                "The queries are vectors held out of the file, which the index holds too; queries=FILE gives "
-                "figures that `nearkin evaluate` repeats."
-            )
-        for rescored, how in ((False, "without rescoring"), (True, "with rescoring by vectors kept on disk")):
-            if self.chosen(rescored=rescored) is None:
-                needed = f" at {self.rate:,.0f} queries per second" if self.rate else ""
-                text.append(f"No code that was tried reaches {self.target:g} {how}{needed}.")
-        target, queries = self.target, len(self.bench.Q)
-        if lower_bound(np.ones(queries)) < target:
-            few = f"{counted(queries, 'query', 'queries')} cannot show {target:g} with 97.5 % confidence"
-            text.append(f"{few}, about {math.log(0.025) / math.log(target):,.0f} can; the mean decides.")
-        return text
-
-    def record(self, vectors: str, given: Fields) -> Record:
-        bench, d = self.bench, self.bench.X.shape[1]
-        record: Record = {
-            "data": vectors, "measure": self.measure, "judged_by": self.judged_by(), "target": self.target,
-            "k": bench.k, "metric": bench.metric, "queries_are_rows": self.queries_are_rows,
-            "rows_in_file": self.rows_in_file, "query_shift": self.query_shift, "seconds": self.seconds,
-            "wanted_per_second": self.rate, "queries": len(bench.Q),
-            "trials": [s.record(d) | {"seconds": s.seconds} for t in self.trials for s in t.values()],
-        }  # fmt: skip
-        following = list[str]()
-        for name, found in {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}.items():
-            commands = [] if found is None else self.commands(found, vectors, given)
-            record[name] = found and found.record(d) | {"command": commands[0]}
-            following += commands
-        return record | {"notes": self.notes(), "next": following}
+def commands_of(choice: Record, bench: Bench, vectors: str, given: Fields) -> list[str]:
+    """The commands that make and evaluate the index of a choice; `given` are the files queries, ids, ..."""
+    queries, metric = given["queries"], None if bench.metric == "l2" else bench.metric
+    made = command(
+        "compress", vectors, queries=queries if queries != vectors else None, bytes=choice["bytes"], metric=metric,
+        **{f"keep-vectors={choice['kept_vectors']}": choice["oversample"] > 1 or None}, seed=bench.random_state or None,
+        ids=given["ids"], out="idx",
+    )  # fmt: skip
+    if queries is None:
+        return [made]
+    judged = {name: given[name] for name in ("query_ids", "qrels")}
+    deep = choice["oversample"] if choice["oversample"] > 1 else None
+    return [made, command("evaluate", "idx", queries, base=vectors, k=bench.k, **judged, oversample=deep)]
 
 
-def sweep(
-    vectors: File,
-    *,
-    queries: File | None = None,
-    recall: float | None = None,
-    k: int = 10,
-    metric: str | None = None,
-    per_second: float = 0.0,
-    ids: File | None = None,
-    query_ids: File | None = None,
-    qrels: File | None = None,
-    out: File | None = None,
-    seed: int = 0,
-    overwrite: bool = False,
-) -> Record:
-    """Find the code of fewest bytes that reaches a recall, and print the command that makes it.
-
-    The best codec is chosen, as by `nearkin compress`, at 4, 8, 16, 32 and 64 bytes, and at more if these are not
-    sufficient. There are two choices: without rescoring, and with rescoring by vectors kept on disk, as int8, as
-    float16 if int8 is not sufficient, or else as float32; and the commands that make and evaluate each.
-
-    "recall low" is the bound of the recall with 97.5 % confidence for queries like these. A code is sufficient only if
-    it is above the target; more queries narrow this bound.
-
-    Examples:
-
-    - nearkin sweep X.npy --queries Q.npy --recall 0.95
-    - nearkin sweep data.npz:base --queries data.npz:query --recall 0.9 -k 100 --out sweep.html
-    - nearkin sweep X.npy --queries Q.npy --recall 0.9 --per-second 1000
-    - nearkin sweep X.parquet --queries Q.parquet --qrels qrels.tsv
-
-    Parameters
-    ----------
-    vectors: The vectors, as `nearkin compress` reads them.
-    queries: Queries: those of your users. [default: the users of pairs, else vectors held out]
-    recall: Recall to reach, a share of each query's k nearest neighbours; with `qrels`, a share of exact search's
-        NDCG@10. [default: 0.95, with `qrels` 0.99]
-    k: Neighbours of each query.
-    metric: The metric of the index: l2, ip (inner product) or cosine. [default: l2; ip for pairs]
-    per_second: Queries per second that a search must reach on this machine. [default: any]
-    ids: Ids, one a line: those of the vectors (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that
-        the vectors have, else row numbers]
-    query_ids: One id a query, for the judgements. [default: the ids that the queries have, else row numbers]
-    qrels: Relevance judgements (query id, vector id, grade): a code must reach the NDCG@10 of exact search.
-    out: File to write: an HTML page.
-    seed: Seed of everything random: the same seed gives the same result.
-    overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
-    """
-    check_file(out, overwrite, [vectors, queries, ids, query_ids, qrels])
-    judged = None if qrels is None else read_judgements(qrels)
-    given = open_given(vectors, ids=ids)
-    if queries is None and given.queries(metric or given.metric) is not None:
-        queries = vectors
-    asked, relevance = None if queries is None else open_queries(queries, query_ids), None
-    if judged is not None:
-        if asked is None:
-            raise ValueError("qrels grade results of queries; type queries=FILE too")
-        relevance = Relevance.of(judged, asked.ids, given.ids, len(given.file))
-    found = sweep_file(
-        given.file,
-        None if asked is None else asked.vectors,
-        target=(0.95 if qrels is None else 0.99) if recall is None else recall,
-        k=k,
-        metric=metric or given.metric or "l2",
-        rate=per_second,
-        judged=relevance,
-        random_state=seed,
-    )
-    files = {"queries": queries, "ids": ids, "query_ids": query_ids, "qrels": qrels}
-    record = found.record(str(vectors), files) | {"threads": threads_used(), "seed": seed, "understood": given.about}
-    record["notes"] += relevance.notes if relevance else []
-    if out is not None:
-        title = f"{vectors}: how few bytes keep {found.target:.0%} of {found.bench.k} neighbours"
-        page = Page(title, made_by=command("sweep", vectors)).add(record_section("Result", record))
-        page.add(Section("Curves", figures(*curves(record)))).write(out)
-    return record
-
-
-def sweep_file(
-    file: VectorFile,
-    Q: ArrayLike | None = None,
-    *,
-    target: float = 0.95,
-    k: int = 10,
-    metric: str = "l2",
-    rate: float = 0.0,
-    judged: Relevance | None = None,
-    random_state: int = 0,
-) -> Sweep:
-    """Find the code of fewest bytes that keeps `target`, in (0, 1), of the neighbours.
-
-    `best` chooses a code of 4, 8, 16, 32 and 64 bytes, and of more, up to two a column, as long as none keeps enough
-    without rescoring; each is trained on all vectors (200,000 of a larger file). Queries Q (q, d) are by default
-    vectors of the file. With people's grades `judged` the target is a share of the NDCG@10 of exact search. A code must
-    reach `rate` queries a second. ValueError for queries of another width, a target outside (0, 1).
-    """
-    steps = Steps()
-    check_real(target, "target", above=0, high=1)
-    check_real(rate, "rate", low=0)
-    check_choice(metric, "metric", ("l2", "ip", "cosine"))
-    with steps.step("read"):
-        X, queries, grades = _rows_and_queries(file, Q, metric, random_state, judged)
-        k = min(check_integer(k, "k", low=1), len(X))
-        rows = file if len(X) == len(file) else VectorFile(file.name, array_rows(X))
-        if metric == "cosine":
-            X, queries = normalised(X), normalised(queries)
-    with steps.step("exact search") as callback:
-        truth = exact_neighbors(rows, queries, k, metric, callback)
-    with steps.step("compare codes") as callback:
-        bench = Bench(X, queries, truth, metric, None if Q is None else queries, random_state, grades)
-        trials, n_bytes = list[Searches](), LEAST
-        enough = 4 * X.shape[1]  # half of it, two bytes a column, is the last size
-        while n_bytes < enough and (n_bytes <= MOST or choose(trials, target, rate=rate) is None):
-            trials.append(bench.measure(n_bytes, np.inf if rate else target))  # rates are those with float32
-            code = trials[-1][1]
-            note = f"{code.method}, {counted(code.n_bytes, 'byte')}: recall {code.mean:.4f}"
-            callback(len(trials), {"bytes": code.n_bytes, "recall": code.mean, "note": note})
-            n_bytes *= 2
-    return Sweep(bench, trials, target, rate, len(file), Q is None, steps.seconds)
+def reservations(bench: Bench, trials: Sequence[Record], target: float) -> list[str]:
+    """Notes that limit what the answers mean."""
+    text, queries = list[str](), len(bench.Q)
+    if bench.shift > _SHIFTED:
+        text.append(
+            f"the queries are of another kind than the vectors: their means are {bench.shift:.2f} of the variance "
+            "apart. Measure by real queries only"
+        )
+    if bench.queries_are_rows:
+        text.append(
+            "the queries are vectors held out of the file, which the index holds too; queries=FILE gives figures that "
+            "`nearkin evaluate` repeats"
+        )
+    for rescored, how in ((False, "without rescoring"), (True, "with rescoring by vectors kept on disk")):
+        if choose(trials, rescored=rescored) is None:
+            text.append(f"no code that was tried reaches {target:g} {how}")
+    if lower_bound(np.ones(queries)) < target:
+        few = f"{counted(queries, 'query', 'queries')} cannot show {target:g} with 97.5 % confidence"
+        text.append(f"{few}, about {math.log(0.025) / math.log(target):,.0f} can; the mean decides")
+    return text
 
 
 def _rows_and_queries(
-    file: VectorFile, Q: ArrayLike | None, metric: str, random_state: int, judged: Relevance | None
+    file: VectorFile, Q: np.ndarray | None, metric: str, random_state: int, judged: Relevance | None
 ) -> tuple[np.ndarray, np.ndarray, sp.csr_matrix | None]:
     """Rows (n, d), queries (q, d) that are none of them, and their grades; graded rows are always among the rows."""
     file.check_finite(metric=metric)
