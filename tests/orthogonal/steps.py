@@ -27,6 +27,16 @@ def problem(d: int, k: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     return haar_orthogonal(d, k, random_state=0, dtype=torch.float64), G
 
 
+def descend_along(optimizer: torch.optim.Optimizer, params: list[nn.Parameter], steps: int) -> None:
+    """Steps by random gradients, of which the first parameter lacks the second."""
+    for step in range(steps):
+        for number, p in enumerate(params):
+            p.grad = gradient(p.shape, 100 * step + number, p.dtype)
+            if step == 1 and number == 0 and len(params) > 1:
+                p.grad = None  # one step behind the others from here on
+        optimizer.step()
+
+
 def stepped(
     optimizer: Callable[..., torch.optim.Optimizer], X: torch.Tensor, G: torch.Tensor, *given: object, **options: object
 ) -> torch.Tensor:

@@ -19,18 +19,11 @@ from nearkin.orthogonal import (
     orthogonal_optimizer,
     orthogonal_parametrization,
 )
+from tests.contracts.test_optimizers import OPTIMIZERS
 from tests.covering import each
+from tests.orthogonal.steps import descend_along, point
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is there")
-OPTIMIZERS = {
-    "newton-schulz": lambda p, m: RiemannianDescent(p, 0.05, "newton-schulz", momentum=m),
-    "taylor": lambda p, m: RiemannianDescent(p, 0.05, "taylor", momentum=m),
-    "givens random": lambda p, m: GivensDescent(p, 0.05, "random", momentum=m),
-    "givens greedy": lambda p, m: GivensDescent(p, 0.05, "greedy", momentum=m),
-    "flow pairs": lambda p, m: StochasticFlow(p, 0.01, 2, scale="none", momentum=m),
-    "flow blocks": lambda p, m: StochasticFlow(p, 0.01, 3, scale="none", momentum=m),
-    "flow importance": lambda p, m: StochasticFlow(p, 0.01, 2, "importance", scale="none", momentum=m),
-}
 
 
 def descend(net: nn.Module, optimizer: Any) -> list[float]:
@@ -52,7 +45,7 @@ def test_every_optimizer_descends_on_the_manifold(name: str, momentum: Any) -> N
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(6, 6, bias=False), nn.Linear(6, 6, bias=False)).cuda()
     weights = [orthogonal_(layer, "weight", random_state=n) for n, layer in enumerate(net)]
-    losses = descend(net, OPTIMIZERS[name](weights, momentum))
+    losses = descend(net, OPTIMIZERS[name](weights, 0.05, momentum=momentum))
     assert losses[-1] < losses[0]
     assert all(is_orthogonal(weight, 1e-4) for weight in weights)
     assert all(weight.device.type == "cuda" for weight in weights)
@@ -98,11 +91,9 @@ def test_steps_that_never_wait_for_the_device(name: str) -> None:
 def test_capturable_steps_are_the_usual_ones_while_they_are_short(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     ends = []
     for capturable in (True, False):
-        p = nn.Parameter(haar_orthogonal(*shape, random_state=1, dtype=dtype))
+        p = nn.Parameter(point(shape, 1, dtype))
         optimizer = RiemannianDescent([p], 0.01, "newton-schulz", momentum=0.5, capturable=capturable)
-        for seed in range(5):
-            p.grad = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
-            optimizer.step()
+        descend_along(optimizer, [p], 5)
         ends.append(p.detach())
     torch.testing.assert_close(*ends, rtol=0, atol=1e-4 if dtype == torch.float32 else 1e-9)
 
@@ -110,13 +101,10 @@ def test_capturable_steps_are_the_usual_ones_while_they_are_short(shape: tuple[i
 @each("lr", [1.0, 1e3, 1e10])
 @each("shape", [(6, 6), (9, 4), (64, 64)])
 def test_capturable_steps_stay_on_the_manifold_and_descend(shape: tuple[int, ...], lr: float) -> None:
-    p = nn.Parameter(haar_orthogonal(*shape, random_state=1))
-    target, optimizer = (
-        haar_orthogonal(*shape, random_state=2),
-        RiemannianDescent([p], lr, "newton-schulz", capturable=True, check_finite=False),
-    )
+    p, target = (nn.Parameter(haar_orthogonal(*shape, random_state=seed)) for seed in (1, 2))
+    optimizer = RiemannianDescent([p], lr, "newton-schulz", capturable=True, check_finite=False)
     for _ in range(5):
-        p.grad = p.detach() - target
+        p.grad = (p - target).detach()
         optimizer.step()
         assert orthogonality_error(p) < 3e-5
 

@@ -15,22 +15,20 @@ from nearkin.orthogonal.retraction import (
     right_step,
 )
 from tests.covering import covering, each
+from tests.orthogonal.steps import gradient, point
 from tests.reference.tangent import tangent_gradient
 
-ORDER = {
-    "exp": 9.0,
-    "cayley": 3.0,
-    "qr": 2.0,
-    "polar": 2.0,
-    "newton-schulz": 2.0,
-    "taylor": 3.0,
-}  # of the error against exp
+ORDER = {"exp": 9, "cayley": 3, "qr": 2, "polar": 2, "newton-schulz": 2, "taylor": 3}  # of the error against exp
 each_retraction = each("retraction", RETRACTIONS)
 
 
 def problem(*shape: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, torch.Tensor]:
-    X = haar_orthogonal(*shape, random_state=0, dtype=dtype)
-    return X, torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=dtype)
+    return point(shape, 0, dtype), gradient(shape, 1, dtype)
+
+
+def step_of(X: torch.Tensor, G: torch.Tensor, t: float, retraction: str) -> torch.Tensor:
+    square = X.shape[-2] == X.shape[-1]
+    return right_step(X, right_skew(X, G), t, retraction) if square else left_step(X, G, t, retraction)
 
 
 @each_retraction
@@ -41,9 +39,7 @@ def test_the_error_against_the_geodesic_has_the_known_order(retraction: str, sha
     Omega = left_skew(X, G)
     errors = []
     for t in (1e-3, 1e-2):
-        square = shape[0] == shape[1]
-        step = right_step(X, right_skew(X, G), t, retraction) if square else left_step(X, G, t, retraction)
-        errors.append(float((step - torch.matrix_exp(-t * Omega) @ X).norm()))
+        errors.append(float((step_of(X, G, t, retraction) - torch.matrix_exp(-t * Omega) @ X).norm()))
         assert errors[-1] < 1.5 * t * float((t * Omega @ X).norm()) * float(torch.linalg.matrix_norm(Omega, 2))
     if retraction == "exp" or (retraction == "taylor" and shape[0] != shape[1]):
         assert max(errors) < 1e-11, errors  # torch.matrix_exp itself is off by 2e-12 at small norms
@@ -57,9 +53,8 @@ def test_qr_and_polar_are_the_factors_they_are_named_after() -> None:
     Q, R = torch.linalg.qr(M)
     torch.testing.assert_close(left_step(X, G, 0.3, "qr"), Q * R.diagonal().sign(), rtol=0, atol=1e-12)
     torch.testing.assert_close(left_step(X, G, 0.3, "polar"), nearest_orthogonal(M), rtol=0, atol=1e-12)
-    torch.testing.assert_close(
-        left_step(X, G, 0.01, "newton-schulz"), left_step(X, G, 0.01, "polar"), rtol=0, atol=1e-9
-    )
+    schulz, polar = (left_step(X, G, 0.01, name) for name in ("newton-schulz", "polar"))
+    torch.testing.assert_close(schulz, polar, rtol=0, atol=1e-9)
 
 
 def test_a_large_normal_part_does_not_hurt() -> None:
@@ -132,16 +127,7 @@ def test_the_polynomial_of_an_inverse_leaves_what_it_says(power: int) -> None:
 @each("shape", [(6, 6), (132, 132), (20, 5)])
 def test_a_matrix_of_a_batch_moves_as_alone(retraction: str, shape: tuple[int, ...]) -> None:
     lengths = [0.0, 1e-4, 0.02, 0.3, 2.0, 50.0, 1e5]
-    X = haar_orthogonal(len(lengths), *shape, random_state=0, dtype=torch.float64)
-    G = torch.randn(X.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    X, G = problem(len(lengths), *shape)
     G *= torch.tensor(lengths, dtype=torch.float64)[:, None, None] / torch.linalg.matrix_norm(G)[:, None, None]
-
-    def step(X: torch.Tensor, G: torch.Tensor) -> torch.Tensor:
-        return (
-            right_step(X, right_skew(X, G), 1.0, retraction)
-            if shape[0] == shape[1]
-            else left_step(X, G, 1.0, retraction)
-        )
-
-    for one, *alone in zip(step(X, G), X, G, strict=True):
-        torch.testing.assert_close(one, step(*alone), rtol=0, atol=1e-9)
+    for one, *alone in zip(step_of(X, G, 1.0, retraction), X, G, strict=True):
+        torch.testing.assert_close(one, step_of(*alone, 1.0, retraction), rtol=0, atol=1e-9)

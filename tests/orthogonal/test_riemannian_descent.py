@@ -12,6 +12,7 @@ from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import Adam, RiemannianDescent, orthogonal_parametrization, riemannian_descent
 from nearkin.orthogonal.retraction import RETRACTIONS
 from tests.covering import covering, each
+from tests.orthogonal.steps import gradient, point
 
 SHAPES = [(24, 24), (30, 8), (132, 132), (300, 24)]
 
@@ -33,10 +34,7 @@ def test_many_float32_steps_stay_within_a_millionth(retraction: str, lr: float, 
     ("name", "lr", "dtype", "batch", "threads"),
     covering(
         ["taylor", "newton-schulz", "cayley", "exp", "parametrization"],
-        [0.1, 0.3, 1.0],
-        [torch.float32, torch.float64],
-        [(), (3,)],
-        [1, 2],
+        *([0.1, 0.3, 1.0], [torch.float32, torch.float64], [(), (3,)], [1, 2]),
     ),
 )
 def test_no_plane_hides_a_step_that_leaves_the_manifold(
@@ -88,12 +86,12 @@ def test_bad_input() -> None:
 def test_adams_steps_are_those_of_the_formulas(shape: tuple[int, int]) -> None:
     """Square: both moments entry by entry in the skew coordinates. Tall: one second moment, of the tangent gradient."""
     lr, beta1, beta2, eps = 0.05, 0.8, 0.95, 1e-3
-    X, generator = haar_orthogonal(*shape, random_state=0, dtype=torch.float64), torch.Generator().manual_seed(0)
+    X = point(shape, 0)
     p = nn.Parameter(X.clone())
     optimizer = RiemannianDescent([p], lr, "exp", momentum=Adam((beta1, beta2), eps))
     M = v = torch.zeros(())
     for t in range(1, 5):
-        G = p.grad = torch.randn(shape, generator=generator, dtype=torch.float64)
+        G = p.grad = gradient(shape, t)
         optimizer.step()
         square = shape[0] == shape[1]
         raw = X.T @ G - G.T @ X if square else G - X @ (X.T @ G + G.T @ X) / 2

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nearkin.linalg.orthonormal import nearest_orthogonal, orthogonality_error
 from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
 from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE
-from nearkin.orthogonal.small_step import correct, descend_small
+from nearkin.orthogonal.small_step import descend_small
 from tests.covering import covering, each
 from tests.orthogonal.steps import gradient, point
 
@@ -120,10 +120,3 @@ def test_the_series_leaves_the_manifold_by_its_eighth_power_only() -> None:
     x = torch.linspace(0, 1, 11, dtype=torch.float64)
     f = 1 - x**2 / 2 + FOURTH * x**4 + 1j * (x - THIRD * x**3)
     torch.testing.assert_close(f.abs() ** 2 - 1, FOURTH**2 * x**8, rtol=0, atol=1e-15)
-
-
-def test_a_matrix_off_the_manifold_is_brought_back_by_newton_schulz_steps() -> None:
-    Y = (point((8, 8), 0) + 1e-3 * gradient((8, 8), 0)).contiguous()
-    work = torch.empty(2, 8, 8, dtype=torch.float64)
-    assert correct(Y.numpy(), *work.numpy(), 1e-12)
-    torch.testing.assert_close(Y.T @ Y, torch.eye(8, dtype=torch.float64), rtol=0, atol=1e-11)

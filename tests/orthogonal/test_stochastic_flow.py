@@ -4,7 +4,6 @@ unbiased importance sampling, with the variance of Lemma 9.7 where each edge is 
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -43,21 +42,17 @@ def test_one_step_is_the_exponential_of_the_sampled_blocks(s: int, k: int, scale
 
 
 def test_bad_input() -> None:
-    params = [nn.Parameter(torch.eye(5))]
-    for size, kind, message in (
-        (1, ValueError, "component_size is 1"),
-        (6, ValueError, "component_size is 6; it must be at most 5"),
-        ("log d", ValueError, "'d/log d'"),
-        (2.5, TypeError, r"component_size is 2\.5"),
+    for options, error, message in (
+        ({"component_size": 1}, ValueError, "component_size is 1"),
+        ({"component_size": 6}, ValueError, "component_size is 6; it must be at most 5"),
+        ({"component_size": "log d"}, ValueError, "'d/log d'"),
+        ({"component_size": 2.5}, TypeError, r"component_size is 2\.5"),
+        ({"sampling": "max"}, ValueError, "sampling is 'max'"),
+        ({"component_size": 3, "sampling": "importance"}, ValueError, "with sampling='importance'; it must be 2"),
+        ({"scale": "mean"}, ValueError, "scale is 'mean'"),
     ):
-        with pytest.raises(kind, match=message):
-            StochasticFlow(params, 0.1, size)
-    with pytest.raises(ValueError, match="sampling is 'max'"):
-        StochasticFlow(params, 0.1, sampling="max")
-    with pytest.raises(ValueError, match="with sampling='importance'; it must be 2"):
-        StochasticFlow(params, 0.1, 3, "importance")
-    with pytest.raises(ValueError, match="scale is 'mean'"):
-        StochasticFlow(params, 0.1, scale="mean")
+        with pytest.raises(error, match=message):
+            StochasticFlow([nn.Parameter(torch.eye(5))], 0.1, **options)
 
 
 Member = frozenset[frozenset[int]]
@@ -67,20 +62,11 @@ def skew(d: int) -> torch.Tensor:
     return random_skew(d, d, generator=torch.Generator().manual_seed(d), dtype=torch.float64)
 
 
-def members(d: int, s: int) -> list[Member]:
-    """All of T_s, in no order: sets of floor(d/s) disjoint components of s vertices."""
-
-    def deal(rest: tuple[int, ...], left: int) -> Iterator[list[frozenset[int]]]:
-        if left == 0:
-            yield []
-            return
-        for component in itertools.combinations(rest, s):
-            # components are listed by their least vertex, so that each set of them comes once; smaller ones rest
-            later = tuple(v for v in rest if v not in component and v > component[0])
-            for others in deal(later, left - 1):
-                yield [frozenset(component), *others]
-
-    return [frozenset(parts) for parts in deal(tuple(range(d)), d // s)]
+def members(d: int, s: int) -> set[Member]:
+    """All of T_s: sets of floor(d/s) disjoint components of s vertices."""
+    firsts = range(0, d - s + 1, s)
+    orders = itertools.permutations(range(d))
+    return {frozenset(frozenset(order[first : first + s]) for first in firsts) for order in orders}
 
 
 def as_member(components: torch.Tensor) -> Member:
@@ -105,11 +91,11 @@ def count_members(d: int, s: int) -> tuple[int, int]:
     return members, members * components * s * (s - 1) // (d * (d - 1))
 
 
-@each(("d", "s"), [(4, 2), (6, 2), (6, 3), (6, 6), (7, 2), (7, 3), (5, 4), (8, 4)])
+@each(("d", "s"), [(4, 2), (6, 2), (6, 3), (6, 6), (7, 2), (7, 3), (5, 4)])
 def test_counts_are_those_of_lemma_9_3(d: int, s: int) -> None:
     family = members(d, s)
     total, holding = count_members(d, s)
-    assert len(set(family)) == len(family) == total
+    assert len(family) == total
     assert sum(any({0, 1} <= part for part in member) for member in family) == holding
     assert uniform_scale(d, s) == pytest.approx(total / holding)
     if d % s == 0:
@@ -211,16 +197,11 @@ def test_the_law_does_not_depend_on_the_gradients_unit(size: float) -> None:
 def test_lemma_9_7_counts_each_edge_twice(d: int) -> None:
     Omega = skew(d)
     parts = round_robin(d)
-    weights = torch.stack([Omega[pairs[:, 0], pairs[:, 1]].abs().sum() for pairs in parts])  # K(e) of each matching
-    K = float(weights.sum())
-    variance = sum(
-        float(k) / K * float((K / float(k) * kept(Omega, pairs) - Omega).square().sum())
-        for k, pairs in zip(weights, parts, strict=True)
-    )
-    edges = sum(
-        float(Omega[pairs[:, 0], pairs[:, 1]].square().sum()) / float(k)
-        for k, pairs in zip(weights, parts, strict=True)
-    )
-    norm = float(Omega.square().sum())
+    values = Omega[parts[..., 0], parts[..., 1]]  # of each matching
+    weights = values.abs().sum(1)  # K(e)
+    K, norm = float(weights.sum()), float(Omega.square().sum())
+    errors = torch.stack([K / k * kept(Omega, pairs) - Omega for k, pairs in zip(weights, parts, strict=True)])
+    variance = float((weights / K * errors.square().sum((1, 2))).sum())
+    edges = float((values.square().sum(1) / weights).sum())
     assert variance == pytest.approx(2 * K * edges - norm)
     assert variance != pytest.approx(K * edges - norm, rel=0.1)  # as printed
