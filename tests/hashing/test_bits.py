@@ -65,12 +65,9 @@ def test_bad_codes_are_named(codes, error, message, asymmetric):
         nk.Signs(16).fit(np.ones((1, 16))).search(np.ones((1, 16)), codes, 1, asymmetric=asymmetric)
 
 
-def test_few_codes_a_list_are_no_warning_of_faiss(rng, capfd):
+def test_inverted_lists_need_codes_to_train_on_and_few_are_no_warning_of_faiss(rng, capfd):
     binary_index(4, 8, rng.integers(0, 256, (40, 4), dtype=np.uint8))
     assert "WARNING" not in "".join(capfd.readouterr())
-
-
-def test_inverted_lists_need_codes_to_train_on():
     with pytest.raises(ValueError, match="pass codes=encode"):
         binary_index(2, n_lists=4)
     with pytest.raises(ValueError, match="n_lists is 9"):

@@ -30,34 +30,6 @@ def test_oges_objective_has_its_penalty(data):
     assert StiefelColumns(c, 1).loss(W, V) == pytest.approx(error)
 
 
-def test_one_solves_eq_8_and_13(data):
-    Z, c, B, W, V = data
-    step = OrthonormalColumns(c)
-    V = step.solve(W, V)
-    n = len(Z)
-    np.testing.assert_allclose(V.T @ V, np.eye(5), atol=1e-12)
-    for k in range(5):
-        Zk = np.linalg.inv(Z.T @ Z + n * step.nu[k] * np.eye(12))
-        before = V[:, :k]
-        phi = np.linalg.solve(n / 2 * before.T @ Zk @ before, before.T @ Zk @ Z.T @ B[:, k]) if k else np.zeros(0)
-        by_eq_12 = Zk @ (Z.T @ B[:, k] - n / 2 * before @ phi)
-        np.testing.assert_allclose(V[:, k], by_eq_12, atol=1e-8)
-
-
-def test_oge_solves_eq_21_and_23(data):
-    Z, c, B, W, V = data
-    mu, n = 0.02, len(Z)
-    V = OrthogonalColumns(c, mu).solve(W, V)
-    products = V.T @ V
-    np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-12)
-    inverse = np.linalg.inv(Z.T @ Z + n * mu * np.eye(12))
-    np.testing.assert_allclose(V[:, 0], inverse @ Z.T @ B[:, 0], atol=1e-10)
-    for k in range(1, 5):
-        before = V[:, :k]
-        phi = np.linalg.solve(n / 2 * before.T @ inverse @ before, before.T @ inverse @ Z.T @ B[:, k])
-        np.testing.assert_allclose(V[:, k], inverse @ (Z.T @ B[:, k] - n / 2 * before @ phi), atol=1e-10)
-
-
 def test_random_columns_are_orthonormal_and_uniform(rng):
     draws = np.array([random_columns(3, 2, rng) for _ in range(4000)])
     np.testing.assert_allclose(np.swapaxes(draws, 1, 2) @ draws, np.broadcast_to(np.eye(2), (4000, 2, 2)), atol=1e-12)

@@ -21,11 +21,9 @@ def test_left_form_is_the_derivative_along_its_flow(d: int, k: int) -> None:
     torch.testing.assert_close(X.T @ tangent, -tangent.T @ X)
 
 
-def test_right_form_is_the_derivative_along_its_flow_and_minus_gcds_matrix() -> None:
+def test_right_form_is_minus_gcds_matrix_and_along_the_same_flow() -> None:
     X, G = problem(6, 6)
-    A, t = right_skew(X, G), 1e-5
-    ahead, behind = (float((G * (X @ torch.matrix_exp(-s * A))).sum()) for s in (t, -t))
-    assert (ahead - behind) / (2 * t) == pytest.approx(-float(A.square().sum()) / 2, rel=1e-6)
+    A = right_skew(X, G)
     torch.testing.assert_close(A, X.T @ G - G.T @ X)
     torch.testing.assert_close(X @ A, left_skew(X, G) @ X)  # one curve, two frames
 

@@ -1,5 +1,7 @@
 """Neighbours kept, where rows lie at one distance: beside counting the slow way, query by query."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,18 +99,22 @@ def test_near_ties_of_large_rows_are_settled_exactly() -> None:
 
 
 @each(
-    ("retrieved", "words"),
+    ("retrieved", "ids", "error", "words"),
     [
-        ([[0.5]], "row numbers"),
-        ([["a"]], "give the ids"),
-        ([[0], [1]], "one row for each of the 1"),
-        ([[9]], "retrieved holds 9, and X has the vectors 0 to 2"),
-        ([[-2]], "retrieved holds -2"),
+        ([[0.5]], None, ValueError, "row numbers"),
+        ([["a"]], None, ValueError, "give the ids"),
+        ([[0], [1]], None, ValueError, "one row for each of the 1"),
+        ([[9]], None, ValueError, "retrieved holds 9, and X has the vectors 0 to 2"),
+        ([[-2]], None, ValueError, "retrieved holds -2"),
+        ([[7]], [4, 5], ValueError, "one id for each vector"),
+        ([[7]], [4, 4, 5], ValueError, "each once"),
+        ([[7]], [4, 5, 6], ValueError, "which ids lacks"),
+        ([["7"]], [1, 2, 3], TypeError, "ids must be of one type"),
     ],
 )
-def test_what_cannot_be_judged(retrieved: object, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        nk.metrics.knn_recall(retrieved, np.eye(3), np.eye(3)[:1])  # pyright: ignore[reportArgumentType]
+def test_what_cannot_be_judged(retrieved: Any, ids: list[int] | None, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        nk.metrics.knn_recall(retrieved, np.eye(3), np.eye(3)[:1], ids=ids)
 
 
 @each(("ids", "nothing"), [(["a", "b", "c"], ""), ([7, 8, 9], -1)])
@@ -116,19 +122,11 @@ def test_a_place_without_a_row_keeps_no_neighbour(ids: list[str] | list[int], no
     """Whichever row is the nearest: nothing found is no row at all."""
     X = np.eye(3)
     assert nk.metrics.knn_recall([[nothing]] * 3, X, X, ids=ids) == 0
+    for names in (np.array(["a", "b", "c"], object), pd.Series(["a", "b", "c"], dtype="string")):
+        assert nk.metrics.knn_recall([["b"]], X, X[1:2], ids=names) == 1
 
 
 def test_a_row_leaves_its_own_list() -> None:
     """The second row is not in its list, which loses its last place."""
     found = without_self(np.array([[4, 0, 7], [5, 6, 2], [9, 8, 2]]), np.array([0, 1, 2]))
     np.testing.assert_array_equal(found, [[4, 7], [5, 6], [9, 8]])
-
-
-@each(("ids", "words"), [([4, 5], "one id for each vector"), ([4, 4, 5], "each once"), ([4, 5, 6], "which ids lacks")])
-def test_ids_that_cannot_be_those_of_the_rows(ids: list[int], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        nk.metrics.knn_recall([[7]], np.eye(3), np.eye(3)[:1], ids=ids)
-    for names in (np.array(["a", "b", "c"], object), pd.Series(["a", "b", "c"], dtype="string")):
-        assert nk.metrics.knn_recall([["b"]], np.eye(3), np.eye(3)[1:2], ids=names) == 1
-    with pytest.raises(TypeError, match="ids must be of one type"):
-        nk.metrics.knn_recall([["7"]], np.eye(3), np.eye(3)[:1], ids=[1, 2, 3])

@@ -21,28 +21,25 @@ def test_equals_a_plain_loop(quadruplets, rng):
     assert triplet_error(X, answers.indices) == pytest.approx(wrong / 300)
 
 
-def test_nan_and_ties_are_violations():
+def test_nan_and_ties_are_violations_and_votes_weigh():
     assert triplet_error(np.full((3, 2), np.nan), [[0, 1, 2]]) == 1.0
     assert triplet_error(np.zeros((3, 2)), [[0, 1, 2], [0, 2, 1]]) == 1.0
     assert triplet_error(np.array([[0], [2], [6]]) + 2**53, [[0, 1, 2]]) == 0.0  # beyond float32
-
-
-def test_votes_weigh():
     X = np.array([[0.0], [1.0], [3.0]])
     assert triplet_error(X, comparisons_from_array([[0, 1, 2], [0, 2, 1]], weights=[3, 1])) == pytest.approx(0.25)
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="largest index in comparisons is 5; it must be an integer of at most 2"):
-        triplet_error(np.zeros((3, 1)), [[0, 1, 5]])
-    with pytest.raises(ValueError, match="2-D"):
-        triplet_error(np.zeros(3), [[0, 1, 2]])
-    with pytest.raises(ValueError, match="at least one is needed"):
-        triplet_error(np.zeros((3, 1)), np.empty((0, 3), int))
-    with pytest.raises(ValueError, match="comparisons has 3 objects, X 4 vectors; vector r is object r"):
-        triplet_error(np.zeros((4, 1)), comparisons_from_names([["b", "c", "d"]]))
-    with pytest.raises(ValueError, match="comparisons has 3 objects, X 4 vectors"):  # numbers from 1 are names
-        triplet_error(np.zeros((4, 1)), comparisons_from_names([[1, 2, 3]]))
+    X, few = np.zeros((3, 1)), "comparisons has 3 objects, X 4 vectors"
+    for points, comparisons, match in (
+        (X, [[0, 1, 5]], "largest index in comparisons is 5; it must be an integer of at most 2"),
+        (X[:, 0], [[0, 1, 2]], "2-D"),
+        (X, np.empty((0, 3), int), "at least one is needed"),
+        (np.zeros((4, 1)), comparisons_from_names([["b", "c", "d"]]), f"{few}; vector r is object r"),
+        (np.zeros((4, 1)), comparisons_from_names([[1, 2, 3]]), few),  # numbers from 1 are names
+    ):
+        with pytest.raises(ValueError, match=match):
+            triplet_error(points, comparisons)
 
 
 @each("index", [-1, 4, 10**7])

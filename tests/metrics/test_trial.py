@@ -57,9 +57,6 @@ def test_few_queries_prove_nothing() -> None:
     assert paired_difference(np.ones(6), np.zeros(6)).clear
     assert paired_difference([0.25], [0.75]).error == 0.5
     assert not paired_difference([0.3, 0.1], [0.3, 0.1]).clear
-
-
-def test_values_of_other_queries_are_refused() -> None:
     for one, other in (([0.1, 0.2], [0.1]), ([], []), ([[0.1]], [[0.1]])):
         with pytest.raises(ValueError, match="one for each query"):
             paired_difference(one, other)

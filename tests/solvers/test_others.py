@@ -37,20 +37,22 @@ def test_convergence_is_noticed_early():
 
 
 @each(
-    ("solver", "options", "text"),
+    ("solver", "name", "value"),
     [
-        (GradientDescent, {"step": 0.0}, "step is 0.0; it must be greater than 0"),
-        (GradientDescent, {"epsilon": -0.1}, "epsilon is -0.1"),
-        (SGD, {"step": -1.0}, "step is -1.0"),
-        (SGD, {"decay": -0.1}, "decay is -0.1"),
-        (SGD, {"epsilon": -0.1}, "epsilon is -0.1"),
-        (AdaGrad, {"step": 0.0}, "step is 0.0"),
-        (AdaGrad, {"floor": 0.0}, "floor is 0.0"),
+        *((solver, "step", value) for solver in (GradientDescent, SGD, AdaGrad, SVRG) for value in (0.0, -1.0)),
+        *((solver, "epsilon", -0.1) for solver in (GradientDescent, SGD, SVRG)),
+        *((SGD, "decay", -0.1), (AdaGrad, "floor", 0.0)),
+        *((SVRG, "batch_size", 0), (SVRG, "restart", 0), (SVRG, "draws", "random"), (SVRG, "random_state", -1)),
     ],
 )
-def test_errors(solver, options, text):
-    with pytest.raises(ValueError, match=text):
-        solver(**options)
+def test_errors(solver, name, value):
+    with pytest.raises(ValueError, match=f"{name} is {value!r}"):
+        solver(**{name: value})
+
+
+def test_a_step_is_a_number_or_sbb():
+    with pytest.raises(TypeError, match="step is 'bb'"):
+        SVRG(step="bb")
 
 
 @each("last", [20, 7])
