@@ -45,15 +45,6 @@ def test_a_sweep_is_that_of_the_slow_twin(matrix: sp.csr_matrix, rng: np.random.
     torch.testing.assert_close(solver.Q, Q)
 
 
-def test_sweeps_lower_the_loss_on_unit_rows(matrix: sp.csr_matrix, rng: np.random.Generator) -> None:
-    solver = solver_of(matrix, rng)
-    values = [solver.step() for _ in range(40)]
-    assert values[-1] < 0.9 * values[0]
-    assert values[-1] < values[10]
-    for X in solver.embeddings():
-        torch.testing.assert_close(X.norm(dim=1), torch.ones(len(X), dtype=X.dtype))
-
-
 def test_the_embeddings_are_means_over_the_last_quarter(matrix: sp.csr_matrix, rng: np.random.Generator) -> None:
     solver, tables = solver_of(matrix, rng, n_sampled=8, max_iter=8), []
     for _ in range(8):

@@ -64,9 +64,8 @@ def test_the_right_embeddings_are_the_codes_of_the_index(fitted: nk.TwoTower) ->
     codes = fitted.index_.codes(fitted.right_embeddings_)
     np.testing.assert_allclose(fitted.index_.to_quantizer().decode(codes), fitted.right_embeddings_, atol=1e-5)
     scores, _ = fitted.recommend(fitted.left_ids_[:5], k=3, exclude_seen=False)
-    index = nk.Index.build(
-        fitted.right_embeddings_, fitted.index_.to_quantizer(), fitted.right_ids_, "ip", fast_scan=False
-    )
+    quantizer, ids = fitted.index_.to_quantizer(), fitted.right_ids_
+    index = nk.Index.build(fitted.right_embeddings_, quantizer, ids, "ip", fast_scan=False)
     found, _ = index.search(fitted.left_embeddings_[:5], 3)
     np.testing.assert_allclose(found, scores, rtol=1e-4)
 
@@ -116,9 +115,8 @@ def test_training_by_gradient_looks_through_the_index(loss: str) -> None:
 def test_a_saved_model_gives_its_index_back(fitted: nk.TwoTower, tmp_path: Path) -> None:
     fitted.save(tmp_path / "m")
     loaded = nk.TwoTower.load(tmp_path / "m", index=layer())
-    np.testing.assert_array_equal(
-        loaded.index_.codes(loaded.right_embeddings_), fitted.index_.codes(fitted.right_embeddings_)
-    )
+    codes = [one.index_.codes(one.right_embeddings_) for one in (loaded, fitted)]
+    np.testing.assert_array_equal(*codes)
     assert nk.TwoTower.load(tmp_path / "m").index_ is None
 
 
@@ -137,9 +135,8 @@ def test_an_index_is_learned_from_a_softmax_on_cosines_too() -> None:
     P, Q = fitted.exact_embeddings_
     np.testing.assert_allclose(np.linalg.norm(Q[:, :-1], axis=1), 1, rtol=1e-5)
     after = nk.ProductQuantizer(2, 16, random_state=0).fit(Q)
-    assert kept(fitted.left_embeddings_, fitted.right_embeddings_, fitted) > kept(
-        P, after.decode(after.encode(Q)), fitted
-    )
+    joint = kept(fitted.left_embeddings_, fitted.right_embeddings_, fitted)
+    assert joint > kept(P, after.decode(after.encode(Q)), fitted)
     codes = fitted.index_.codes(fitted.right_embeddings_)
     np.testing.assert_allclose(fitted.index_.to_quantizer().decode(codes), fitted.right_embeddings_, atol=1e-5)
 

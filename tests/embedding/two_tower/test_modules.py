@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 import nearkin as nk
 from nearkin.embedding import ALS, Adam, AllPairs, GaussNewton
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +35,14 @@ def tower() -> nn.Module:
     return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 6))
 
 
-@pytest.mark.parametrize(
-    "solver",
-    [Adam(max_iter=15, learning_rate=0.02), GaussNewton(max_iter=5)],
-    ids=lambda solver: solver.name,
-)
+@each("solver", [Adam(max_iter=15, learning_rate=0.02), GaussNewton(max_iter=5)])
 def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solver: object, tmp_path: Path) -> None:
     left = tower()
     before = [p.clone() for p in left.parameters()]
     model = nk.TwoTower(6, left=left, right=tower(), solver=solver, regularization=0.002, random_state=0)
     model.fit(parts.train, validation=parts.valid)
     assert model.history_[-1]["objective"] < 0.95 * model.history_[0]["objective"]
-    assert all(torch.equal(a, b) for a, b in zip(before, left.parameters(), strict=True)), (
-        "the given module is untouched"
-    )
+    assert all(torch.equal(*pair) for pair in zip(before, left.parameters(), strict=True)), "the module is copied"
     x = parts.train.left_features[:4]
     np.testing.assert_allclose(model.transform_left(x), model.left_embeddings_[:4], rtol=1e-4, atol=1e-5)
     model.save(tmp_path / "m")
@@ -64,12 +59,8 @@ ON_A_GPU = {
     "gauss-newton": {"solver": GaussNewton(max_iter=2)},
     "index": {"solver": Adam(max_iter=5), "index": Rounding(0.01)},
     "layer": {"solver": Adam(max_iter=5), "index": nk.quantization.IndexingLayer(6, 2, 8, buffer_size=64)},
-    "layer, batches": {
-        "loss": "in-batch-softmax",
-        "solver": Adam(max_iter=2, batch_size=256),
-        "index": nk.quantization.IndexingLayer(6, 2, 8, buffer_size=64),
-    },
 }
+ON_A_GPU["layer, batches"] = ON_A_GPU["batches"] | {"index": nk.quantization.IndexingLayer(6, 2, 8, buffer_size=64)}
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is there")
@@ -88,13 +79,7 @@ def test_modules_on_a_gpu_train_there_as_on_the_cpu(parts: nk.data.Parts, name: 
     np.testing.assert_allclose(objectives["cuda"], objectives["cpu"], rtol=apart)
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        {"solver": Adam(max_iter=6)},
-        {"loss": "in-batch-softmax", "solver": Adam(max_iter=6, batch_size=128)},
-    ],
-)
+@each("way", [{"solver": Adam(max_iter=6)}, {"loss": "in-batch-softmax", "solver": Adam(max_iter=6, batch_size=128)}])
 def test_the_right_side_is_trained_through_an_index(parts: nk.data.Parts, way: dict) -> None:
     index = Rounding(0.25)
     found = {}

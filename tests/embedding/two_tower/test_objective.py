@@ -4,7 +4,6 @@ import numpy as np
 
 import nearkin as nk
 from nearkin.embedding import AllPairs
-from nearkin.embedding.two_tower.objective import _costs
 from tests.covering import each
 
 PAIRS = nk.Interactions.from_pairs([0, 0, 0, 1, 2, 2], [0, 1, 2, 0, 0, 1], [1.0, 2.0, 1.0, 4.0, 1.0, 3.0])
@@ -17,12 +16,6 @@ def test_powers_weigh_popularity() -> None:
     np.testing.assert_allclose(objective.weights, wanted / wanted.mean())
     costs = np.sqrt([3.0, 2.0, 1.0])
     np.testing.assert_allclose(objective.b, costs / costs.mean())
-
-
-def test_a_row_without_pairs_costs_nothing_where_features_place_it() -> None:
-    counts = np.array([0, 1, 2])
-    assert _costs(None, "a", counts, has_features=True).tolist() == [0, 1, 1]
-    assert _costs(None, "a", counts, has_features=False).tolist() == [1, 1, 1]
 
 
 def test_a_new_row_is_weighed_as_a_fitted_one() -> None:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-import torch
 from sklearn.base import clone
 from torch import Tensor, nn
 
@@ -47,21 +46,21 @@ def solver_of(loss: object = "all-pairs", solver: object = "auto", pairs: nk.Int
 
 
 def test_auto_becomes_what_suits_the_towers_the_loss_and_the_index() -> None:
-    assert isinstance(solver_of(), ALS)
-    assert isinstance(solver_of(pairs=FEATURED), ALS)
-    assert isinstance(solver_of(left=nn.Linear(16, 4), pairs=FEATURED), Adam)
-    assert isinstance(solver_of(index=Passing()), Adam)
-    assert isinstance(solver_of(index=IndexingLayer(8, 2, 16)), Joint)
-    assert isinstance(solver_of(index=IndexingLayer(8, 2, 16, 4)), Adam), "coarse cells cannot be learned by blocks"
-    assert isinstance(solver_of(index=IndexingLayer(8, 2, 16), pairs=FEATURED), Adam)
-    assert isinstance(solver_of(InBatchSoftmax()), Adam)
-    assert isinstance(solver_of(CosineSoftmax()), SphereSweeps)
-    assert isinstance(solver_of(CosineSoftmax(), index=IndexingLayer(8, 2, 16)), Joint)
-    assert isinstance(solver_of(CosineSoftmax(), Joint(max_iter=10), index=IndexingLayer(8, 2, 16)), Joint)
-    with pytest.raises(ValueError, match="without inverted lists"):
-        solver_of(CosineSoftmax(), index=IndexingLayer(8, 2, 16, 4))
-    with pytest.raises(ValueError, match="cannot train through an index"):
-        solver_of(CosineSoftmax(), SphereSweeps(), index=IndexingLayer(8, 2, 16))
+    plain, coarse, cosines = IndexingLayer(8, 2, 16), IndexingLayer(8, 2, 16, 4), CosineSoftmax()
+    for options, solver in (
+        ({}, ALS),
+        ({"pairs": FEATURED}, ALS),
+        ({"left": nn.Linear(16, 4), "pairs": FEATURED}, Adam),
+        ({"index": Passing()}, Adam),
+        ({"index": plain}, Joint),
+        ({"index": coarse}, Adam),  # lists cannot be learned by blocks
+        ({"index": plain, "pairs": FEATURED}, Adam),
+        ({"loss": InBatchSoftmax()}, Adam),
+        ({"loss": cosines}, SphereSweeps),
+        ({"loss": cosines, "index": plain}, Joint),
+        ({"loss": cosines, "solver": Joint(max_iter=10), "index": plain}, Joint),
+    ):
+        assert isinstance(solver_of(**options), solver), options
 
 
 def test_constructors_have_at_most_ten_parameters_and_clone() -> None:
@@ -93,17 +92,10 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
         ({"solver": Adam(learning_rate=0)}, ValueError, "learning_rate is 0; it must be greater than 0"),
         ({"left": "mlp"}, TypeError, "left is of type str; it must be None, nk.embedding.Tower"),
         ({"right": Tower(hidden=(7,))}, ValueError, r"right is Tower\(hidden=\(7,\)\), but the interactions have no"),
-        (
-            {"solver": Joint()},
-            ValueError,
-            r"'joint' and index of type NoneType; it needs nk.quantization.IndexingLayer",
-        ),
-        (
-            {"solver": "joint", "index": Passing()},
-            ValueError,
-            "index of type Passing; .*JointIndex",
-        ),
+        ({"solver": Joint()}, ValueError, "'joint' and index of type NoneType; it needs nk.quantization.IndexingLayer"),
+        ({"solver": "joint", "index": Passing()}, ValueError, "index of type Passing; .*JointIndex"),
         ({"solver": "joint", "index": IndexingLayer(8, 2, 16, 4)}, ValueError, "without inverted lists"),
+        ({"solver": Joint(max_iter=8), "index": IndexingLayer(8, 2, 16)}, ValueError, "starts the index at step 9"),
         ({"index": SimpleNamespace(training=True)}, TypeError, "index is of type SimpleNamespace"),
         ({"index": HalfPhased()}, TypeError, "index is of type HalfPhased"),
         ({"n_components": 0}, ValueError, "n_components is 0; it must be an integer of at least 1"),
@@ -122,6 +114,9 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
         (SOFTMAX | {"solver": "als"}, ValueError, "go only together"),
         (SOFTMAX | {"left": nn.Linear(2, 2)}, ValueError, "leave out .* towers of your own, or use loss='all-pairs'"),
         (SOFTMAX | {"index": Passing()}, ValueError, "index of type Passing; .* else use loss='all-pairs'"),
+        (SOFTMAX | {"index": IndexingLayer(8, 2, 16, 4)}, ValueError, "without inverted lists"),
+        (SOFTMAX | {"solver": SphereSweeps(), "index": IndexingLayer(8, 2, 16)}, ValueError, "train through an index"),
+        (SOFTMAX | {"pairs": FEATURED}, ValueError, "features"),
         (SOFTMAX | {"n_components": 1}, ValueError, r"n_components is 1.*bias_power=0"),
         (SOFTMAX | {"solver": SphereSweeps(momentum=1.0)}, ValueError, "momentum"),
         ({"loss": AllPairs(), "solver": SphereSweeps()}, ValueError, "go only together"),
@@ -134,20 +129,7 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
     ],
 )
 def test_what_does_not_go_together_is_refused_before_training(options: dict, kind: type, message: str) -> None:
+    made = {"n_components": 8, "random_state": 0, "pairs": PLAIN} | options
+    pairs = made.pop("pairs")
     with pytest.raises(kind, match=message):
-        nk.TwoTower(**{"n_components": 8} | options).fit(PLAIN)
-
-
-def test_a_softmax_on_cosines_refuses_features_and_a_joint_fit_to_be_too_short_to_start_its_index() -> None:
-    with pytest.raises(ValueError, match="features"):
-        nk.TwoTower(4, loss="cosine-softmax").fit(FEATURED)
-    model = nk.TwoTower(8, index=IndexingLayer(8, 2, 16), solver=Joint(max_iter=8), random_state=0)
-    with pytest.raises(ValueError, match="max_iter is 8; solver 'joint' starts the index at step 9"):
-        model.fit(PLAIN)
-
-
-def test_the_given_module_is_not_trained() -> None:
-    index = IndexingLayer(4, 2, 4, buffer_size=16)
-    before = {name: value.clone() for name, value in index.state_dict().items()}
-    nk.TwoTower(4, index=index, solver=Adam(max_iter=2), regularization=0.02, random_state=0).fit(PLAIN)
-    assert all(torch.equal(value, before[name]) for name, value in index.state_dict().items())
+        nk.TwoTower(**made).fit(pairs)
