@@ -5,14 +5,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 import nearkin as nk
-from benchmarks.hashing.rivals import (
-    BinaryAutoencoder,
-    KMeansHash,
-    SphericalHashing,
-    _Subspace,
-    squared_hinge,
-)
+from benchmarks.hashing.rivals import BinaryAutoencoder, KMeansHash, SphericalHashing, _Subspace, squared_hinge
 from nearkin.hashing import unpack_signs
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -32,23 +27,9 @@ def test_spherical_bits_say_inside_or_outside_and_pairs_of_balls_share_a_quarter
     assert hasher.history_[-1] < hasher.history_[0] / 2, "pushing apart improved on random means"
 
 
-@pytest.mark.parametrize("n_bits", [16, 10])
-def test_codes_of_k_means_hashing_are_the_numbers_of_nearest_centroids(digits, n_bits):
-    hasher = KMeansHash(n_bits, random_state=0).fit(digits)
-    points = ((digits - hasher.mean_) @ hasher.axes_).reshape(len(digits), len(hasher.codebooks_), -1)
-    nearest = np.square(points[:, :, None] - hasher.codebooks_).sum(axis=3).argmin(axis=2)
-    bits = np.diff(np.linspace(0, n_bits, len(hasher.codebooks_) + 1).round().astype(int))
-    expected = np.hstack([(nearest[:, [m]] >> np.arange(width)) & 1 for m, width in enumerate(bits)])
-    np.testing.assert_array_equal(expected, unpack_signs(hasher.encode(digits), n_bits) > 0)
-
-
-def subspace(rng, affinity):
-    return _Subspace(rng.standard_normal((300, 6)) * np.linspace(2, 0.5, 6), 3, affinity, rng)
-
-
-@pytest.mark.parametrize("affinity", [0.0, 1.0, 1000.0])
+@each("affinity", [0.0, 1.0, 1000.0])
 def test_both_steps_of_k_means_hashing_descend(rng, affinity):
-    learner = subspace(rng, affinity)
+    learner = _Subspace(rng.standard_normal((300, 6)) * np.linspace(2, 0.5, 6), 3, affinity, rng)
     losses = [learner.step() for _ in range(40)]
     assert (np.diff(losses) <= 1e-10 * losses[0]).all()
 
@@ -60,8 +41,11 @@ def test_an_autoencoder_rebuilds_better_than_itq(digits):
         left = digits - signs @ np.linalg.lstsq(signs, digits)[0]
         return np.square(left).sum() / np.square(digits - digits.mean(axis=0)).sum()
 
-    itq, autoencoder = nk.ITQ(16, random_state=0).fit(digits), BinaryAutoencoder(16, random_state=0).fit(digits)
+    itq, autoencoder, k_means = (
+        make(16, random_state=0).fit(digits) for make in (nk.ITQ, BinaryAutoencoder, KMeansHash)
+    )
     assert error(autoencoder) < 0.99 * error(itq)
+    assert error(k_means) < 1.2 * error(itq)
     assert autoencoder.history_[-1] == pytest.approx(error(autoencoder), rel=1e-2)
 
 

@@ -28,17 +28,6 @@ print([*within(1, endless), *within(5, lambda: iter([{"recall": 1.0}]))])
     assert done.stdout.strip() == str([{"codec": "first"}, {"note": "stopped after 1 CPU s"}, {"recall": 1.0}])
 
 
-def test_rows_are_in_order_and_notes_stand_where_recall_would(tmp_path):
-    rows = [
-        {"data": "sift", "bits": 1.0, "codec": "slow", "note": "stopped after 5 CPU s"},
-        {"data": "sift", "bits": 0.5, "codec": "quick", "bytes": 8, "recall": 0.5, "train_seconds": 1.0},
-    ]
-    (tmp_path / "codecs_sift.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
-    best, table = tables(Results(tmp_path))
-    assert [row[2:4] for row in table.rows] == [["quick", "0.5"], ["slow", "stopped after 5 CPU s"]]
-    assert best.rows == []
-
-
 def test_plain_calls_and_the_best_of_faiss_share_a_row(tmp_path):
     rows = [
         {"data": "sentences", "bits": 0.5, "codec": name, "bytes": 8, "recall": recall, "train_seconds": 1.0} | more
@@ -52,20 +41,6 @@ def test_plain_calls_and_the_best_of_faiss_share_a_row(tmp_path):
     best, _ = tables(Results(tmp_path))
     ours = ["sentences", "8", "0.9", "1", "0.5", "1", "axes", "0.58", "1", "residual", "0.57", "1"]
     assert best.rows == [[*ours, "RQ, beam 5", "0.55", "1", "0.56", "+2.0 points"]]
-
-
-def test_the_plain_call_is_compared_with_the_rival_of_the_highest_mean_recall(tmp_path):
-    common = {"data": "photo patches, 12", "bytes": 12, "train_seconds": 1.0, "encode_microseconds": 10.0}
-    found = {"ours, Index.build": (0.5, 0.6), "FAISS OPQ": (0.45, 0.45), "FAISS RQ": (0.4, 0.46), "FAISS PQ": (0.44,)}
-    rows = [
-        common
-        | {"vectors": 10**5, "codec": codec, "seed": seed, "at_length" if codec == "FAISS RQ" else "recall": recall}
-        for codec, recalls in found.items()
-        for seed, recall in enumerate(recalls)
-    ]
-    (tmp_path / "codecs_plain.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
-    (table,) = tables(Results(tmp_path))
-    assert table.rows == [["photo patches", "12", "2", "0.55", "OPQ", "0.45", "+10.0 ± 63.5 points", "2", "2"]]
 
 
 def test_the_fastest_at_a_recall_is_compared_within_equal_bytes(tmp_path):

@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import os
 import pkgutil
 import subprocess
 import sys
@@ -96,18 +95,6 @@ def test_every_public_estimator_is_what_its_fit_returns() -> None:
             quick = {"n_codebooks": 1, "max_iter": 1, "n_centroids": 16, "n_bytes": 4}
             model = made(**{key: value for key, value in quick.items() if key in made().get_params()})
             assert model.fit(X) is model, name
-
-
-@pytest.mark.parametrize("given", [None, "4"])
-def test_two_openmp_of_macos_get_one_thread_unless_the_user_chose(given: str | None) -> None:
-    code = (
-        "import os, sys; sys.platform = 'darwin'; import nearkin; print({n: os.environ.get(n) for n in sys.argv[1:]})"
-    )
-    names = "OMP_NUM_THREADS", "KMP_DUPLICATE_LIB_OK"
-    env = {name: value for name, value in os.environ.items() if name not in names}
-    env |= {"OMP_NUM_THREADS": given} if given else {}
-    printed = subprocess.check_output([sys.executable, "-c", code, *names], text=True, env=env)
-    assert printed.strip() == str(dict(zip(names, (given, None) if given else ("1", "TRUE"), strict=True)))
 
 
 def unknown(name: str, value: object) -> Iterator[str]:

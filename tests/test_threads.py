@@ -17,14 +17,26 @@ def blas_threads() -> set[int]:
     return {library["num_threads"] for library in CONTROLLER.info()}
 
 
-@each("given", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "active"}])
-def test_waiting_threads_sleep_unless_the_environment_says_otherwise(given):
-    names = "GOMP_SPINCOUNT", "OPENBLAS_THREAD_TIMEOUT"
-    plain = {name: value for name, value in os.environ.items() if name not in (*names, "OMP_WAIT_POLICY")}
-    code = f"import nearkin, os; print(*(os.environ.get(name) for name in {names}))"
-    found = subprocess.run([sys.executable, "-c", code], env=plain | given, capture_output=True, text=True, check=True)
-    wanted = [None, None] if "OMP_WAIT_POLICY" in given else [given.get(names[0], "10000"), "10"]
-    assert found.stdout.split() == [str(value) for value in wanted]
+NAMES = "GOMP_SPINCOUNT", "OPENBLAS_THREAD_TIMEOUT", "OMP_NUM_THREADS", "KMP_DUPLICATE_LIB_OK"
+
+
+@each(
+    ("system", "given", "wanted"),
+    [
+        ("linux", {}, ("10000", "10", None, None)),
+        ("linux", {"GOMP_SPINCOUNT": "7"}, ("7", "10", None, None)),
+        ("linux", {"OMP_WAIT_POLICY": "active"}, (None, None, None, None)),
+        ("darwin", {}, ("10000", "10", "1", "TRUE")),
+        ("darwin", {"OMP_NUM_THREADS": "4"}, ("10000", "10", "4", None)),
+    ],
+)
+def test_waiting_threads_sleep_and_two_openmp_of_macos_get_one_unless_the_environment_says_otherwise(
+    system, given, wanted
+):
+    plain = {name: value for name, value in os.environ.items() if name not in (*NAMES, "OMP_WAIT_POLICY")}
+    code = f"import os, sys; sys.platform = {system!r}; import nearkin; print(*map(os.environ.get, sys.argv[1:]))"
+    printed = subprocess.check_output([sys.executable, "-c", code, *NAMES], text=True, env=plain | given)
+    assert printed.split() == [str(value) for value in wanted]
 
 
 def test_short_products_run_on_one_thread_and_long_ones_do_not():
