@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import nearkin as nk
 from nearkin._storage import strangers
 from nearkin._storage.manifest import ADDED, added
-from nearkin.cli.commands import command_of
+from nearkin.cli.app import command_of
 from tests.cli.conftest import run
 from tests.covering import each
 

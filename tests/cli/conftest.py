@@ -11,8 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from nearkin.cli.app import app
-from nearkin.cli.commands import command_of
+from nearkin.cli.app import app, command_of
 
 
 def run(*args: object) -> Result:

@@ -15,8 +15,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 import nearkin as nk
-from nearkin.cli.app import app, explained
-from nearkin.cli.commands import COMMANDS, command_of, summary
+from nearkin.cli.app import COMMANDS, app, command_of, explained, summary
 from tests.cli.conftest import run
 from tests.faults.child import cpu_seconds
 from tests.processes import Program

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.cli.commands import COMMANDS as LISTED
-from nearkin.cli.commands import command_of
+from nearkin.cli.app import COMMANDS as LISTED
+from nearkin.cli.app import command_of
 from nearkin.jobs.run import bytes_on_disk
 from tests.cli.conftest import load, refused, run, run_json
 from tests.covering import each
@@ -132,7 +132,10 @@ def test_the_cut_the_pairs_and_the_users_that_judge_are_printed(command: str, tm
     judged = {pair for pair, day in first.items() if day >= last[0]}
     assert len(judged) == record["held_out"]["pairs"] == pytest.approx(0.1 * len(first), abs=1)
     assert len({user for user, _ in judged}) == record["held_out"]["left"]
-    assert f"{len(judged)} pairs of {record['held_out']['left']} user, first seen from {last[0]} 00:00:00 UTC" in text
+    assert (
+        f"{len(judged)} pairs of {record['held_out']['left']} ids (user), first seen from {last[0]} 00:00:00 UTC"
+        in text
+    )
     run_json("report", tmp_path / "out")
     assert f"first seen from {last[0]}" in (tmp_path / "out/report.html").read_text() or command == "train"
 

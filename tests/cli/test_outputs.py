@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.cli.commands import COMMANDS as LISTED
-from nearkin.cli.commands import command_of
+from nearkin.cli.app import COMMANDS as LISTED
+from nearkin.cli.app import command_of
 from tests.cli.conftest import refused, run, run_json
 from tests.covering import each
 

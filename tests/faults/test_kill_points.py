@@ -1,6 +1,6 @@
 """A job that is killed, or finds the disk full, at any moment leaves the old or the new, and nothing beside it."""
 
-from nearkin.cli.commands import COMMANDS
+from nearkin.cli.app import COMMANDS
 from tests.covering import each
 from tests.faults import kills
 from tests.faults.jobs import JOBS

@@ -121,7 +121,7 @@ def test_an_update_prints_whether_the_model_is_still_good(shop: Path, tmp_path: 
 def test_later_pairs_judge_a_model_by_one_command(shop: Path) -> None:
     record = run_json("evaluate", shop / "emb", shop / "later.csv")
     assert record["quality"]["two_towers"]["recall@20"] > 1.5 * record["quality"]["popularity"]["recall@20"], record
-    assert record["notes"][0].endswith("left out: 1 kunde id is not known, the first is 'new'")
+    assert record["notes"][0].endswith("later.csv without a known kunde, the first is 'new'")
     assert run("evaluate", shop / "emb", shop / "sales.csv").stderr.count("give later pairs") == 1
 
 

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. A command is one file here and one line in `app.py`."""
+"""The command line: parse, call, print. A command is a job, and one word in `app.py`."""
 
 from nearkin._lazy import lazily
 from nearkin.cli.app import main as main

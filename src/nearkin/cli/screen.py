@@ -116,8 +116,7 @@ class Screen:
 
     def finish(self, record: Fields) -> None:
         """Print a record: as JSON, or its facts, tables and lines. The notes of a negative verdict go to stderr."""
-        from nearkin.jobs.record import laid_out
-        from nearkin.jobs.run import threads_used
+        from nearkin.jobs.run import laid_out, threads_used
 
         if LOG.steps != 1 and LOG.written and LOG.began is not None:  # one step's seconds are printed already
             self._line(f"done in {time.monotonic() - LOG.began:.1f} s")

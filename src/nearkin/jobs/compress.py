@@ -113,8 +113,8 @@ def compress(
     n_lists: Inverted lists, of which a search reads a few. About 4 times the square root of the number of vectors is
         usual: 1,000 for 60,000 vectors, 4,000 for a million; below 20,000 leave it out.
     n_centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).
-    minutes: Predicted time of two cores, of method best, to train and to encode. [default: 1, or three times that of
-        product codes if that is more]
+    minutes: Method best leaves out codecs that would take longer, by a prediction for two cores. [default: 1, or three
+        times the minutes of product codes if that is more]
     checkpoint: Folder from which an interrupted run resumes; removed at the end.
     seed: Seed of everything random: the same seed gives the same result.
     overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.

@@ -196,24 +196,22 @@ class Unknown:
         """The treatment by its name, "raise" or "drop"."""
         return cls(check_choice(choice, "unknown", ("raise", "drop")) == "drop")
 
-    def leave_out(self, what: str, many: str) -> None:
-        """Note what is left out; ValueError with the text `many`, unless unknown ids are dropped."""
+    def leave_out(self, text: str) -> None:
+        """Note what is left out; ValueError unless unknown ids are dropped."""
         if not self.drop:
-            raise ValueError(f"{what} {many}; type unknown='drop' to leave them out")
-        self.notes.append(f"{what} left out: {many}")
+            raise ValueError(f"{text}; type unknown='drop' to leave them out")
+        self.notes.append(f"left out: {text}")
 
 
 def known_pairs(history: Interactions, known: np.ndarray, side: str, name: str, unknown: Unknown) -> Interactions:
     """The pairs of a table whose ids of one side are `known`; `name` is that side's column."""
     ids, numbers = getattr(history, f"{side}_ids"), history.indices if side == "right" else history.rows
-    lost = places_of(ids, known) < 0
-    keep = ~lost[numbers]
+    keep = places_of(ids, known)[numbers] >= 0
     if keep.all():
         return history
-    source = "the table" if history.source is None else history.source.source
-    what = f"{counted(int((~keep).sum()), 'pair')} of {source}"
-    many = counted(int(lost.sum()), name + " id is", name + " ids are")
-    unknown.leave_out(what, f"{many} not known, the first is {ids[lost][0].item()!r}")
+    source, first = "the table" if history.source is None else history.source.source, ids[numbers[~keep][0]].item()
+    lost = counted(int((~keep).sum()), "pair")
+    unknown.leave_out(f"{lost} of {source} without a known {name}, the first is {first!r}")
     if not keep.any():
         raise ValueError(f"{source} has no pair with a known {name}; give pairs of the ids that the folder knows")
     left, right = history.left_ids[history.rows], history.right_ids[history.indices]
@@ -241,7 +239,7 @@ def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | N
         why = f"is not among the {counted(len(ids), 'known id')}, such as {some}"
         if unknown is None:
             raise ValueError(f"{what} {why}")
-        unknown.leave_out(what, why)
+        unknown.leave_out(f"{what} {why}")
         if len(missing) == len(places):
             raise ValueError(f"no {name} of {len(places):,} is known; known are {some}")
     return places[places >= 0]

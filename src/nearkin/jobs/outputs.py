@@ -1,7 +1,5 @@
 """Files that commands write: vectors, and the tables of answers."""
 
-import glob
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -12,7 +10,7 @@ import pyarrow as pa
 from nearkin._check import check_choice, check_output
 from nearkin._faiss import answered
 from nearkin._fields import StrPath
-from nearkin._storage import check_target, regular_file, replacing, write_rows
+from nearkin._storage import check_target, replacing, write_rows
 from nearkin._types import Fields, Record
 from nearkin.data.formats.parquet import write_table
 from nearkin.index.hits import long_form
@@ -29,12 +27,6 @@ SCORES = {  # metric of an index -> the column of its scores
 
 Answers: TypeAlias = tuple[Any, np.ndarray, np.ndarray, *tuple[np.ndarray, ...]]
 """Names of the queries (b,), scores (b, k), ids (b, k), and where they are explained the text "because_of" (b, k)."""
-
-
-def check_input(given: str) -> None:
-    """FileNotFoundError if nothing has the name (FILE, FILE:KEY or a pattern), before a model is loaded."""
-    if not any(name and (os.path.exists(name) or glob.has_magic(name)) for name in (given, given.rpartition(":")[0])):
-        regular_file(given)
 
 
 def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:

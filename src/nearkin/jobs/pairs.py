@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from nearkin.metrics.ranking import list_metrics, ranking_metrics
 from nearkin.metrics.retrieval import without_self
 from nearkin.metrics.trial import paired_difference
 from nearkin.records import Interactions
-
-if TYPE_CHECKING:
-    pass
 
 SPLITS = ("random", "time", "leave-last-out", "none")
 _HELD_OUT = 0.1  # share of the pairs, for a table without a split
@@ -257,7 +254,7 @@ def _judge_later(
     keys, seen = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, train))
     test = test.select(~np.isin(keys, seen))
     if seen := len(pairs) - len(test):
-        unknown.leave_out(counted(seen, "pair"), "the model was trained on them")
+        unknown.leave_out(f"{counted(seen, 'pair')} that the model was trained on")
     if not len(test):
         return {}, {}, unknown.notes
     train = train.select(np.isin(train.indices, first.seen_.indices))  # new ids have the last numbers
@@ -306,7 +303,8 @@ def held_out_in_words(about: Fields | None, left: str) -> list[str]:
     if not about:
         return []
     when = f", first seen from {_time(about['from'])} to {_time(about['to'])}" if "from" in about else ""
-    return [f"held out of training: {counted(about['pairs'], 'pair')} of {about['left']:,} {left}{when}"]
+    ids = counted(about["left"], "id")
+    return [f"held out of training: {counted(about['pairs'], 'pair')} of {ids} ({left}){when}"]
 
 
 def _time(value: float) -> str:

@@ -8,8 +8,7 @@ from nearkin._fields import Fields, Record, StrPath, command
 from nearkin._storage import adding, one_version, read_config
 from nearkin.jobs.arguments import File, Names
 from nearkin.jobs.outputs import check_file
-from nearkin.jobs.record import laid_out
-from nearkin.jobs.run import EVALUATION, REPORT, RUN, bytes_on_disk, read_record
+from nearkin.jobs.run import EVALUATION, REPORT, RUN, bytes_on_disk, laid_out, read_record
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
 from nearkin.plots.style import SERIES, for_page
 from nearkin.report import Page, Section

@@ -96,19 +96,16 @@ def train(
             pairs, left=left, right=right, weight=weight, timestamp=timestamp, min_weight=min_weight,
             split=None if split in SPLITS else split, missing=missing,
         )  # fmt: skip
+    about = {"data": str(pairs), "understood": record.source and str(record.source), "seed": seed}
     made = train_index(
         record, out, n_bytes=16 if n_bytes is None else n_bytes, ids=ids, dim=dim, loss=loss, split=split,
-        random_state=seed, overwrite=overwrite, about={"data": str(pairs), "seed": seed, "threads": threads_used()},
+        random_state=seed, overwrite=overwrite, about={**about, "threads": threads_used()},
     )  # fmt: skip
-    source, following = record.source, [command("report", out)]
+    following = [command("report", out)]
     if ids is None:
         following.append(command("recommend", out, all=True, out="recs.csv"))
     held_out = held_out_in_words(made["held_out"], side_names_of(record).left)
-    return made | {
-        "understood": None if source is None else str(source),
-        "notes": [*held_out, *made["notes"]],
-        "next": following,
-    }
+    return made | {"notes": [*held_out, *made["notes"]], "next": following}
 
 
 def train_index(
