@@ -91,8 +91,8 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def few_rounds(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Codebooks are learned from one start in few rounds too, and a fast scan may be used unasked: for tests that do
-    not look at how well codes do."""
+    """Codebooks are learned from one start in few rounds too: for tests that do not look at how well codes
+    do."""
     training = import_module("nearkin.quantization.training")
     start_rotation = training.start_rotation
 
@@ -101,8 +101,6 @@ def few_rounds(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> None:
         return {plan.init: start_rotation(replace(plan, init=named), *given)[named]}
 
     monkeypatch.setattr(training, "start_rotation", first_start)
-    faiss_bridge = "nearkin.quantization.faiss_bridge.may_scan_fast"
-    monkeypatch.setattr(faiss_bridge, lambda X, codes, metrics, queries=None: dict.fromkeys(metrics, True))
     for module, place, name, most in (("product", 1, "max_iter", 6), ("residual", 3, "rounds", 4)):
         learn = import_module(f"nearkin.quantization.{module}").learn
         monkeypatch.setattr(f"nearkin.quantization.{module}.learn", _capped(learn, place, name, most))

@@ -124,19 +124,6 @@ class VectorCodes(Quantizer, Protocol):
 
 
 @runtime_checkable
-class ScannedCodes(VectorCodes, Protocol):
-    """Codes that FAISS's fast scan of 4-bit codes may search."""
-
-    def scans_fast(self, metric: str) -> bool:
-        """Whether it does by default, for the metric "l2" or "ip"."""
-        ...
-
-    def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
-        """As `VectorCodes.to_faiss`; with `fast_scan` the index that scans them, whose distances are rounded."""
-        ...
-
-
-@runtime_checkable
 class BitCodes(Quantizer, Protocol):
     """A quantizer to packed bits, compared by Hamming distance: the metric "hamming"."""
 

@@ -20,8 +20,7 @@ def test_a_whole_folder(compressed):
 FEW = {"max_iter": 1, "random_state": 0}
 OFFERED = {
     "numbers": (None, "l2"),
-    "4-bit codes by its fast scan": (nk.ProductQuantizer(4, 16, **FEW), "cosine"),
-    "codes by tables": (nk.ProductQuantizer(2, 256, **FEW), "ip"),
+    "codes by tables": (nk.ProductQuantizer(4, 16, **FEW), "cosine"),
     "codes, which it decodes for every query": (nk.quantization.ResidualQuantizer(4, 16, **FEW), "l2"),
     "bits": (nk.ITQ(8, random_state=0), "hamming"),
 }

@@ -58,7 +58,7 @@ def test_four_bits_odd_numbers_of_centroids_and_text_ids(X, Q, tmp_path: Path) -
     X, names = X[:600], np.array([f"row {i}" for i in range(600)])
     for centroids in (16, 13, 200):
         quantizer = nk.ProductQuantizer(4, centroids, random_state=0, max_iter=2, init="pca").fit(X)
-        index = Index.build(X, quantizer, ids=names, fast_scan=False)
+        index = Index.build(X, quantizer, ids=names)
         record = export_index(index, Lance(tmp_path / "out", overwrite=True))
         assert record["recall"] >= 0.95, centroids
         assert LanceTable(tmp_path / "out").search(Q[:1], 1)[1][0, 0].startswith("row ")

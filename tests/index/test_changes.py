@@ -19,7 +19,7 @@ import pytest
 import nearkin as nk
 from nearkin import Index, Interactions, ProductQuantizer
 from nearkin.index import coarse_scan, faiss_index, identifiers, searching
-from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+from nearkin.quantization import ScalarQuantizer
 from tests.index.test_machine import LISTS, fitted
 
 rng = np.random.default_rng(0)
@@ -50,30 +50,6 @@ def all_hits(index: Index, Q: np.ndarray = X[:4], **options: object) -> list[dic
     """Every row with its score, for each query: equal scores may stand in any order."""
     scores, ids = index.search(Q, len(index), **options)
     return [dict(zip(found.tolist(), row.tolist(), strict=True)) for found, row in zip(ids, scores, strict=True)]
-
-
-@pytest.mark.parametrize("kind", ["4 bits", "4 bits in lists"])
-def test_joined_parts_hold_no_memory_that_nobody_wrote(kind) -> None:
-    """The unused places of the last block differed from run to run, and went into the file."""
-    whole = build(X[:100], kind, None)
-    parts = [Index.empty(8, fitted(kind, False), KINDS[kind]).add(X[rows]) for rows in (slice(0, 41), slice(41, 100))]
-    joined = parts[0].merge(parts[1])
-    if whole.n_lists is None:
-        np.testing.assert_array_equal(*(faiss.serialize_index(index.faiss_index) for index in (whole, joined)))
-    expected = build(np.concatenate([X[:100], NEW]), kind, None)
-    assert all_hits(joined.add(NEW)) == all_hits(expected)
-
-
-@pytest.mark.parametrize("kind", ["4 bits", "4 bits in lists"])
-def test_plain_faiss_adds_rows_where_others_were_removed(kind) -> None:
-    """FAISS joins new codes to the bits that its `remove_ids` leaves behind the last row."""
-    index, new = build(X[:100], kind, None).remove(np.arange(0, 100, 3)), build(NEW, kind, None)
-    n = len(index)
-    index.faiss_index.add(NEW)
-    scores, ids = index.faiss_index.search(X[:8], n + len(NEW))
-    for row, found, theirs, numbers in zip(scores, ids, *new.faiss_index.search(X[:8], len(NEW)), strict=True):
-        expected = dict(zip(numbers.tolist(), theirs.tolist(), strict=True))
-        assert {i - n: score for i, score in zip(found.tolist(), row.tolist(), strict=True) if i >= n} == expected
 
 
 class StoppedError(Exception):
@@ -228,29 +204,6 @@ def test_sets_of_ids_stand_where_order_means_nothing() -> None:
             index.search(X[:1], 1, **{name: np.array([2, 1, 1, 2])})
     with pytest.raises(ValueError, match="shape"):
         Index.build(X[:2], ids={1, 2})
-
-
-FOUR_BITS = {
-    "product": ProductQuantizer(4, 16, max_iter=2, random_state=0),
-    "product lists": ProductQuantizer(4, 16, n_lists=3, max_iter=2, random_state=0),
-    "residual": ResidualQuantizer(4, 16, max_iter=2, random_state=0),
-    "residual without norms": ResidualQuantizer(4, 16, max_iter=2, random_state=0),
-    "product residual lists": ProductResidualQuantizer(2, 2, 16, n_lists=3, max_iter=2, random_state=0),
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", FOUR_BITS)
-def test_four_bit_codes_find_all_rows_and_equal_ones(name: str) -> None:
-    """Of equal rows all scores were NaN or -inf, and by inner products the farthest of k = n rows had id -1."""
-    for rows, metric in product((X, np.tile(X[:1], (300, 1))), ("l2", "ip")):
-        index = Index.build(rows, FOUR_BITS[name], metric=metric, n_probe=3)
-        scores, ids = index.search(X[:30], 300)
-        np.testing.assert_array_equal(np.sort(ids, axis=1), np.tile(np.arange(300), (30, 1)))
-        assert np.isfinite(scores).all()
-        assert (np.diff(scores) * (1 if metric == "l2" else -1) >= 0).all()
-        if rows is not X:
-            np.testing.assert_allclose(scores, scores[:, :1].repeat(300, axis=1), rtol=1e-6)
 
 
 def test_merging_both_ways_at_once_ends() -> None:

@@ -42,14 +42,13 @@ SEEDS = st.integers(0, 2**32 - 1).map(random.Random)
 with_rows = precondition(lambda machine: machine.rows)
 FEW = {"max_iter": 2, "random_state": 0}
 SUMS = {"beam_size": 2, **FEW}
-SCANNED = 1.0  # by how much FAISS's tables of 8 bits may round a score of such rows
 BYTES = {"any": 0.0, "one": 0.0, "byte": 0.1}  # and float32 a score at the norm of a byte
 MADE: dict[str, tuple[Any, float]] = {
     "exact": (None, 0.0),
     "product": (nk.ProductQuantizer(4, 32, **FEW), 0.0),
-    "4 bits": (nk.ProductQuantizer(4, 16, **FEW), SCANNED),
+    "4 bits": (nk.ProductQuantizer(4, 16, **FEW), 0.0),
     "lists": (nk.ProductQuantizer(4, 32, n_lists=LISTS, **FEW), 0.0),
-    "4 bits in lists": (nk.ProductQuantizer(4, 16, n_lists=LISTS, **FEW), SCANNED),
+    "4 bits in lists": (nk.ProductQuantizer(4, 16, n_lists=LISTS, **FEW), 0.0),
     "sums": (ResidualQuantizer(4, 32, **SUMS), 0.0),
     "axes": (AxisQuantizer(4), 0.0),
     "sums in lists": (ResidualQuantizer(4, 32, n_lists=LISTS, **SUMS), 0.0),

@@ -37,14 +37,6 @@ def test_the_slow_twin_is_faiss(kind, monkeypatch):
         assert (found == ids).mean() > (0.98 if len(Q) == 60 else 0.95)
 
 
-def test_queries_of_a_fast_scan_at_a_time_change_no_result(monkeypatch):
-    index = Index.build(X, ProductQuantizer(4, 16, n_lists=7, max_iter=1, random_state=0), n_probe=3)
-    expected = index.search(X[:80], 5)
-    monkeypatch.setattr(searching, "_LISTS_TABLES", 1)
-    for one, other in zip(index.search(X[:80], 5), expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_long_rows_in_float64_are_divided_before_they_lose_their_range() -> None:
     np.testing.assert_allclose(searching.normalised([[3e60, 4e60], [0.0, 0.0]]), [[0.6, 0.8], [0, 0]], rtol=1e-6)
     assert searching.normalised(np.array([[3, 4]])).dtype == np.float32
@@ -55,7 +47,7 @@ N, QUERIES, D = 10_000, 250, 48
 QUANTIZERS = {
     "product": ProductQuantizer(12, 256, rotation=None, max_iter=1, random_state=0),
     "axis": AxisQuantizer(12),
-    "fast scan": ProductQuantizer(12, 16, rotation=None, max_iter=2, random_state=0),
+    "4 bits": ProductQuantizer(12, 16, rotation=None, max_iter=2, random_state=0),
 }
 
 

@@ -27,10 +27,10 @@ def test_as_many_allowed_rows_are_compared_as_the_lists_of_a_search_have(kind: s
     quantizer = make().fit(X)
     index = nk.Index.build(X, quantizer, metric=metric, n_probe=2)
     for allowed in (np.arange(150, 160), np.sort(np.random.default_rng(2).permutation(400)[:200]), np.arange(400)):
-        part = nk.Index.empty(8, quantizer, metric, n_probe=20, fast_scan=False).add(X[allowed], allowed + 7)
+        part = nk.Index.empty(8, quantizer, metric, n_probe=20).add(X[allowed], allowed + 7)
         centres = faiss.extract_index_ivf(part.faiss_index)
         turned = Q if centres is part.faiss_index else faiss.downcast_index(part.faiss_index).chain.at(0).apply(Q)
-        wanted = max(3 * 5 + 30 if kind == "4 bits" else 5, 400 * 2 // 20)  # candidates of a fast scan are ranked again
+        wanted = 400 * 2 // 20
         expected = []
         for query in range(20):
             near = centres.quantizer.search(turned[query : query + 1], 20)[1][0].tolist()

@@ -1,12 +1,13 @@
-"""Candidates of byte codes by FAISS's fast scan of 4-bit codes, compared by their bytes.
+"""Candidates of codes by FAISS's fast scan of 4-bit codes, compared by their whole codes.
 
 A row's coarse code has 16 centroids a place, which FAISS scans many times faster than bytes (Andre et al., VLDB 2015),
-and the candidates are compared by their bytes: by `IndexRefine`, or by tables. Of a product code every byte is a place,
-whose 256 centroids are merged to 16 by k-means. A sum of centroids has four places a byte, to which the principal axes
-of random sums are dealt, and whose 16 centroids are learned from these sums. In inverted lists both are of the row's
-difference from its list's centre. So coarse codebooks follow from codebooks, and coarse codes from the bytes alone: the
-first search makes them, whatever was searched or changed before. They are not saved, and take half as much memory again
-as product codes, twice as much as sums; a row in a list 20 bytes more.
+and the candidates are compared by their codes: by `IndexRefine`, or by tables. Of a product code every subspace is a
+place, whose 256 centroids are merged to 16 by k-means; 16 centroids stay, and only the rounding of the scan is undone.
+A sum of centroids has four places a byte, to which the principal axes of random sums are dealt, and whose 16 centroids
+are learned from these sums. In inverted lists both are of the row's difference from its list's centre. So coarse
+codebooks follow from codebooks, and coarse codes from the codes alone: the first search makes them, whatever was
+searched or changed before. They are not saved. Twice in memory, for the scan and for rows to come, they take as much
+again as product codes, four times as much as sums; a row in a list 28 bytes more.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from nearkin.index import faiss_index
 from nearkin.index.identifiers import Found
 from nearkin.linalg.orthonormal import principal_axes
 
-_BITS = 8  # of a product code that is merged to 4
+_BITS = 4, 8  # of a product code in a subspace
 _PLACES = 8  # of a row, at least: with fewer, coarse codes tell too little
 _MERGED, _ROUNDS = 16, 10  # centroids of a coarse codebook, and rounds of k-means
 _SUMS = 2_048  # random sums of centroids
@@ -46,9 +47,10 @@ Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer | faiss.IndexIVF
 class _Made(NamedTuple):
     """Coarse codes, which threads share: nothing but `cut` changes them."""
 
-    scan: faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan
+    codes: faiss.IndexPQ | faiss.IndexIVFPQ
+    scan: faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan  # of these
     means: np.ndarray  # (M, 16, w), the coarse centroids
-    numbers: np.ndarray | None  # (M, 256) of the coarse centroids of product codes
+    numbers: np.ndarray | None  # (M, K) of the coarse centroids of product codes
     axes: np.ndarray | None  # (d', M w) in front of the scan of sums
     turn: faiss.LinearTransform | None  # by these; made once, as it takes a tenth of a query
     tried: int  # rows that decided `factor`
@@ -95,7 +97,8 @@ class CoarseScan:
     def cut(self, n_rows: int) -> None:
         """Leave the first rows; no thread may search meanwhile."""
         if self._made is not None:
-            faiss_index.cut(self._made.scan, n_rows)
+            faiss_index.cut(self._made.codes, n_rows)
+            self._made = self._made._replace(scan=_fast_scan(self._made.codes))
             if n_rows < self._made.tried:
                 self._made = self._made._replace(tried=0)
 
@@ -104,19 +107,15 @@ def _following(made: _Made | None, inner: Coded, tried: Tried, places: np.ndarra
     """The coarse codes of all rows, those that were made before included; of the first rows if they do not serve. A
     power of two of them is tried, so that the result depends on these rows alone, not on how they came."""
     first = 1 << min(inner.ntotal, _TRIED_ROWS).bit_length() >> 1
-    if made is None or made.scan.ntotal > inner.ntotal:  # rows were taken out of FAISS's index itself
+    if made is None or made.codes.ntotal > inner.ntotal:  # rows were taken out of FAISS's index itself
         made = _merged(inner)
     due = first != made.tried
-    if not due and (made.scan.ntotal == inner.ntotal or not made.factor):
-        return made
-    made = made._replace(scan=faiss.clone_index(made.scan))
     if due:
-        faiss_index.cut(made.scan, first)  # where rows behind these were taken out
-        _translate(made, inner, places, first)
+        made = _translated(made, inner, places, first)
         made = made._replace(tried=first, factor=_factor(made, inner, *tried(first), places))
-    if made.factor:
-        _translate(made, inner, places, inner.ntotal)
-    return made
+    if made.codes.ntotal == inner.ntotal or not made.factor:
+        return made
+    return _translated(made, inner, places, inner.ntotal)
 
 
 def _merged(inner: Coded) -> _Made:
@@ -125,8 +124,7 @@ def _merged(inner: Coded) -> _Made:
     if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ):
         means, numbers = merged(faiss.vector_to_array(inner.pq.centroids).reshape(inner.pq.M, -1, inner.pq.dsub))
     else:
-        codes = np.random.default_rng(0).integers(0, 256, (_SUMS, inner.code_size), np.uint8)
-        sums = inner.aq.decode(codes)
+        sums = inner.aq.decode(np.random.default_rng(0).integers(0, 256, (_SUMS, inner.code_size), np.uint8))
         with serial_products(sums.shape[0] * sums.shape[1] ** 2):
             axes = _dealt(sums - sums.mean(axis=0), coarse_places(inner))
         means = merged(_in_places(sums @ axes, coarse_places(inner)))[0]
@@ -134,15 +132,20 @@ def _merged(inner: Coded) -> _Made:
     if isinstance(inner, faiss.IndexIVF):
         centres, lists = inner.quantizer.reconstruct_n(0, inner.nlist), faiss.IndexFlat(d, metric)
         lists.add(centres if axes is None else centres @ axes)
-        scan = faiss.IndexIVFPQFastScan(lists, d, inner.nlist, M, 4, metric)
+        codes = faiss.IndexIVFPQ(lists, d, inner.nlist, M, 4, metric)
     else:
-        scan = faiss.IndexPQFastScan(d, M, 4, metric)
-    faiss.copy_array_to_vector(means.ravel(), scan.pq.centroids)
-    scan.is_trained = True
-    if isinstance(scan, faiss.IndexIVFPQFastScan):
-        scan.by_residual = True
-        scan.precompute_table()
-    return _Made(scan, means, numbers, axes, None if axes is None else linear_transform(axes), 0, 1)
+        codes = faiss.IndexPQ(d, M, 4, metric)
+    faiss.copy_array_to_vector(means.ravel(), codes.pq.centroids)
+    codes.is_trained = True
+    if isinstance(codes, faiss.IndexIVFPQ):
+        codes.precompute_table()
+    turn = None if axes is None else linear_transform(axes)
+    return _Made(codes, _fast_scan(codes), means, numbers, axes, turn, 0, 1)
+
+
+def _fast_scan(codes: faiss.IndexPQ | faiss.IndexIVFPQ) -> faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan:
+    """FAISS's fast scan of codes, whose lists it shares."""
+    return (faiss.IndexIVFPQFastScan if isinstance(codes, faiss.IndexIVF) else faiss.IndexPQFastScan)(codes)
 
 
 def _dealt(rows: np.ndarray, count: int) -> np.ndarray:
@@ -163,24 +166,27 @@ def _first(made: _Made) -> faiss.Index:
     return made.scan if made.turn is None else faiss.IndexPreTransform(made.turn, made.scan)
 
 
-def _translate(made: _Made, inner: Coded, places: np.ndarray | None, last: int) -> None:
-    """Add the coarse codes of those of the rows up to `last` that lack them."""
-    step = max(1, _STEP // inner.d)
-    for start in range(made.scan.ntotal, last, step):
+def _translated(made: _Made, inner: Coded, places: np.ndarray | None, last: int) -> _Made:
+    """With the coarse codes of the rows up to `last`."""
+    every, step = faiss.clone_index(made.codes), max(1, _STEP // inner.d)
+    faiss_index.cut(every, last)  # rows behind these were taken out
+    for start in range(every.ntotal, last, step):
         some = slice(start, min(start + step, last))
         codes = _codes(inner, places, some)
         if made.numbers is None:
             sums = cast(faiss.IndexAdditiveQuantizer, inner).aq.decode(codes)
             by_place = _nearest(_in_places(sums @ made.axes, len(made.means)), made.means)
         else:
+            codes = faiss.unpack_bitstrings(codes, len(made.numbers), 4) if made.numbers.shape[1] == _MERGED else codes
             by_place = np.stack([own.take(code) for own, code in zip(made.numbers, codes.T, strict=True)])
         pairs = by_place[::2].copy()
         pairs[: len(by_place) // 2] |= by_place[1::2] << 4
         coarse = pairs.T
-        if isinstance(made.scan, faiss.IndexIVF) and places is not None:
-            numbers = places[some, :1].astype("<u4").view(np.uint8)[:, : made.scan.coarse_code_size()]
+        if isinstance(every, faiss.IndexIVF) and places is not None:
+            numbers = places[some, :1].astype("<u4").view(np.uint8)[:, : every.coarse_code_size()]
             coarse = np.hstack([numbers, coarse])
-        add_codes(made.scan, np.ascontiguousarray(coarse))
+        add_codes(every, np.ascontiguousarray(coarse))
+    return made._replace(codes=every, scan=_fast_scan(every))
 
 
 def _codes(inner: Coded, places: np.ndarray | None, some: slice) -> np.ndarray:
@@ -236,7 +242,7 @@ def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray, places
 
 def coarse_places(inner: faiss.Index) -> int:
     """Coarse centroids of a row of this index; 0 for one without coarse codes."""
-    if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) and inner.pq.nbits == _BITS:
+    if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) and inner.pq.nbits in _BITS:
         return inner.pq.M
     # by inner products unit vectors of sentences lost .011 of ten neighbours
     sums = isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer)
@@ -247,7 +253,10 @@ def candidates(inner: faiss.Index, k: int, n_rows: int | None = None) -> int:
     """The usual number of rows, of all or of some, that are compared by their bytes where k are wanted; fewer than 10
     get the candidates of 10. A trial of each index decides how many times as many it takes."""
     k, n = max(k, _NEIGHBOURS[0]), _compared(inner) if n_rows is None else n_rows
-    share = 50 if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) else 100
+    product = isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ)
+    if product and inner.pq.nbits == 4:  # which the scan rounds
+        return 3 * k + 30
+    share = 50 if product else 100
     return 6 * k + int(share * (k * n) ** 0.5 / coarse_places(inner) ** 1.5)
 
 

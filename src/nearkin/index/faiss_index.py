@@ -17,7 +17,7 @@ from typing import Any, cast
 import faiss
 import numpy as np
 
-from nearkin._faiss import FaissIndex, block_codes, byte_codes, clear_padding, innermost, list_codes
+from nearkin._faiss import FaissIndex, byte_codes, innermost
 from nearkin._fields import counted
 from nearkin._storage import open_file
 from nearkin.index.faiss_file import check_file, need
@@ -95,10 +95,6 @@ def check_parts(index: FaissIndex, ids: np.ndarray | None = None) -> None:
     need(part.is_trained and part.ntotal == rows, "it is not trained, or counts other vectors than its parts")
     if isinstance(part, faiss.IndexIVF):
         _check_lists(part, None if ids is None or ids.dtype.kind != "i" else ids)
-    elif isinstance(part, faiss.IndexFastScan):
-        padded = -(-rows // part.bbs) * part.bbs
-        need((part.ntotal2, part.nbits) == (padded, 4), f"it has blocks of {part.ntotal2} vectors, not {padded}")
-        need(part.codes.size() == padded * part.M2 // 2, "it has another number of codes")
     else:
         need(part.codes.size() == rows * part.code_size, f"{rows} vectors have {part.codes.size()} bytes of codes")
 
@@ -109,11 +105,7 @@ def _check_lists(index: Any, own: np.ndarray | None) -> None:
     lists: Any = faiss.downcast_InvertedLists(index.invlists)
     need((coarse.ntotal, coarse.d) == (index.nlist, index.d), "it has other lists")
     need(bool(np.isfinite(byte_codes(coarse).view(np.float32)).all()), "the middle of a list is no number")
-    if isinstance(index, faiss.IndexIVFFastScan):
-        blocks = lists.n_per_block, lists.block_size, index.nbits
-        need(blocks == (index.bbs, index.bbs * index.M2 // 2, 4), "its blocks are of another size")
-    else:
-        need(index.by_residual, "its lists hold other codes")
+    need(index.by_residual, "its lists hold other codes")
     sizes = [lists.list_size(number) for number in range(index.nlist)]
     need(sum(sizes) == index.ntotal, f"its lists have {counted(sum(sizes), 'vector')}, not {index.ntotal}")
     if own is not None:
@@ -136,8 +128,6 @@ def codes_of_list(
     inner: faiss.IndexIVF, number: int, places: np.ndarray | slice = slice(None)
 ) -> tuple[np.ndarray, np.ndarray]:
     """Codes (n, bytes) of the rows at some places of a list, and their positions (n,)."""
-    if isinstance(inner, faiss.IndexIVFFastScan):
-        return list_codes(inner, number, places)
     size = inner.invlists.list_size(number)
     codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, inner.code_size)
     return codes[places], faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)[places]
@@ -203,7 +193,6 @@ def _remove(index: FaissIndex, selector: faiss.IDSelector) -> None:
     if lists is not None:
         lists.set_direct_map_type(faiss.DirectMap.NoMap)  # it is made again when needed
     index.remove_ids(selector)
-    clear_padding(index)
     index.ntotal = innermost(index).ntotal
 
 
@@ -216,8 +205,6 @@ def stored(index: FaissIndex) -> np.ndarray:
         places, width = places_in_lists(inner), inner.coarse_code_size()
         lists = np.ascontiguousarray(places[:, :1], "<u4").view(np.uint8)[:, :width]
         return np.hstack([lists, codes_at(inner, places)])
-    if isinstance(inner, faiss.IndexFastScan):
-        return block_codes(inner, np.arange(inner.ntotal))
     codes = byte_codes(inner).copy()
     return codes.view(np.float32) if isinstance(inner, faiss.IndexFlat) else codes
 

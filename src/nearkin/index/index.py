@@ -123,7 +123,6 @@ class Index:
         metric: str = "l2",
         *,
         keep_vectors: bool | str = False,
-        fast_scan: bool | None = None,
         n_probe: int | None = None,
         norms: Norms | None = None,
     ) -> Self:
@@ -132,7 +131,7 @@ class Index:
 
         The index keeps a copy of the quantizer: codes of later vectors must not change when the caller fits it again.
         """
-        inner = empty_faiss(d, quantizer, metric, fast_scan)
+        inner = empty_faiss(d, quantizer, metric)
         lists = inverted_file(inner)
         if lists is not None:
             probed = max(DEFAULTS.least_probed, lists.nlist // DEFAULTS.lists_per_probe)
@@ -154,7 +153,6 @@ class Index:
         metric: str = "l2",
         *,
         keep_vectors: bool | str = False,
-        fast_scan: bool | None = None,
         n_probe: int | None = None,
         norms: bool | Norms | None = None,
         random_state: Seed = 0,
@@ -171,7 +169,6 @@ class Index:
         keep_vectors: keep the vectors too, so that `search(..., oversample=...)` can re-rank by them: as "float32",
             "float16" (half the bytes) or "int8" (a quarter, and four bytes a vector). True takes the shorter of the
             first two that holds X exactly: float16 if X is of float16 or of 8-bit integers.
-        fast_scan: FAISS's faster search of 4-bit codes, whose distances are rounded; None: where n_centroids = 16.
         n_probe: inverted lists visited by a search; None for a sixteenth of them, at least 16.
         norms: add a byte to each vector for its norm, for vectors of different norms by "l2" and "ip"; True trains the
             levels of the byte from X. None: where `quantizer` is a size in bytes (a number, or an AxisQuantizer that is
@@ -190,7 +187,7 @@ class Index:
             own, (quantizer, chosen) = quantizer, fitted(quantizer, X, metric, random_state, norms=norms is None)
             take_names(quantizer, () if quantizer is own else given)
             levels = chosen if levels is None else levels
-        index = cls.empty(X.shape[1], quantizer, metric, fast_scan=fast_scan, n_probe=n_probe, norms=levels)
+        index = cls.empty(X.shape[1], quantizer, metric, n_probe=n_probe, norms=levels)
         index.kept = kept
         return index.add(X, ids, callback=callback)
 

@@ -28,7 +28,7 @@ from nearkin._storage import (
     write_arrays,
 )
 from nearkin._types import Record, Seed
-from nearkin.contracts import BitCodes, Quantizer, ScannedCodes, VectorCodes
+from nearkin.contracts import BitCodes, Quantizer, VectorCodes
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import faiss_index, identifiers
 from nearkin.index.faiss_index import METRICS, inverted_file
@@ -78,7 +78,7 @@ def fitted(
     return quantizer, None
 
 
-def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: bool | None) -> FaissIndex:
+def empty_faiss(d: int, quantizer: Quantizer | None, metric: str) -> FaissIndex:
     """An empty FAISS index for vectors of width d; ValueError or TypeError for a quantizer that does not fit them."""
     check_integer(d, "d", low=1)
     check_choice(metric, "metric", METRICS)
@@ -87,15 +87,9 @@ def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: boo
         if metric == "hamming":
             raise ValueError("metric='hamming' needs a quantizer that gives bits, for example nk.ITQ(n_bits=64)")
         return faiss.IndexFlatL2(d) if metric == "l2" else faiss.IndexFlatIP(d)  # the classes that FAISS reads back
-    name = type(quantizer).__name__
-    _check_quantizer(quantizer, name, d, metric)
+    _check_quantizer(quantizer, type(quantizer).__name__, d, metric)
     if isinstance(quantizer, BitCodes):
         return faiss.IndexBinaryFlat(8 * n_bytes(quantizer.n_bits))
-    if isinstance(quantizer, ScannedCodes):
-        fast = quantizer.scans_fast(inner_metric) if fast_scan is None else bool(fast_scan)
-        return quantizer.to_faiss(inner_metric, fast_scan=fast)
-    if fast_scan:
-        raise ValueError(f"fast_scan is for product and residual codes with n_centroids=16, not for {name}")
     return quantizer.to_faiss(inner_metric)  # type: ignore[attr-defined]
 
 

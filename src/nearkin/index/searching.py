@@ -24,12 +24,12 @@ import faiss
 import numpy as np
 
 from nearkin._exact import nearest_lists
-from nearkin._faiss import BlockIndex, bias, block_codes, byte_codes, innermost
+from nearkin._faiss import bias, byte_codes, innermost
 from nearkin._fields import Extra
 from nearkin._guard import cached_property
 from nearkin._types import ArrayLike
 from nearkin.index.coarse_scan import CoarseScan, serves
-from nearkin.index.code_tables import CodeTables, best_of, compared, probed
+from nearkin.index.code_tables import CodeTables, best_of, probed
 from nearkin.index.faiss_index import codes_at, codes_of_list, places_in_lists, search_lists
 from nearkin.index.identifiers import Found
 from nearkin.linalg.norms import Norms, widened
@@ -38,15 +38,12 @@ from nearkin.linalg.orthonormal import unit_rows
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _MANY = 128  # with as many queries, decoding all rows once is faster than tables (2026-11)
 _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allowed rows of lists once
-_LISTS_TABLES = 1 << 21  # numbers of the lists' tables of a fast scan at a time
 _CHUNK = 65_536  # rows decoded at a time for their norm
-_QUERIES = 256  # queries rescored at a time
 _TRIED, _MIXES = 512, ([0, 1], [0, 0, 1])  # queries of a trial, and the rows between which a half of them lies each
 # by distance at one norm, candidates are found for queries 1.5 times as far from the origin: longer decoded vectors
 # are not preferred as much. .002 of the 100 nearest sentences, 24 bytes, need 308 candidates and not 1,235 (2026-11)
 _FARTHER = 1.5
 _WITH_NORMS = 2  # times as many candidates where rows have different norms, by which FAISS ranks worse
-_AT_NORMS = 1 << 26  # numbers of decoded rows at a time that get their norm
 Part: TypeAlias = tuple[np.ndarray, np.ndarray]  # numbers of queries, and positions of rows to compare them with
 
 
@@ -66,7 +63,7 @@ DEFAULTS = Defaults()
 
 
 class Scan:
-    """How FAISS's index behind a rotation is searched (in lists or flat, codes in blocks of 4 bits or plain, sums of
+    """How FAISS's index behind a rotation is searched (in lists or flat, product codes or sums of
     centroids), and what searches of its vectors share."""
 
     def __init__(self, index: faiss.Index, coarse: CoarseScan | None = None) -> None:
@@ -76,7 +73,6 @@ class Scan:
         turned = isinstance(index, faiss.IndexPreTransform)
         self.turn: Any = faiss.downcast_VectorTransform(index.chain.at(0)) if turned else None
         self.lists: bool = isinstance(self.inner, faiss.IndexIVF)
-        self.blocks: bool = isinstance(self.inner, BlockIndex)
         self.by_distance: bool = self.inner.metric_type == faiss.METRIC_L2
         self.sums: bool = hasattr(self.inner, "aq")
         self.codec: Any = self.inner.aq if self.sums else getattr(self.inner, "pq", None)  # None: scalar codes, or none
@@ -86,8 +82,6 @@ class Scan:
     @property
     def compares(self) -> str:
         """How FAISS alone compares vectors with a query, the fastest first."""
-        if self.blocks:
-            return "4-bit codes by its fast scan"
         if self.products or (self.sums and not self.without_norm):
             return "codes by tables"
         return "codes, which it decodes for every query" if self.sums else "numbers"
@@ -95,7 +89,7 @@ class Scan:
     @property
     def products(self) -> bool:
         """Whether FAISS adds entries of tables of plain product codes."""
-        return self.codec is not None and not self.sums and not self.blocks
+        return self.codec is not None and not self.sums
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -131,13 +125,12 @@ class Scan:
         return rows if self._real is None else (rows - self._real[0]) * self._real[1]
 
     def ranking(self, norms: Norms | None) -> "Ranking | None":
-        """The ranking by the norms of vectors before the rotation, or by decoded vectors where a fast scan rounds;
-        None where FAISS's scores stand."""
-        if norms is None and not self.blocks:
+        """The ranking by the norms of vectors before the rotation; None where FAISS's scores stand."""
+        if norms is None:
             return None
         known = self._ranking
         if known is None or known.given is not norms:
-            turned = norms if norms is None or self.turn is None else norms.turned(self.matrix)
+            turned = norms if self.turn is None else norms.turned(self.matrix)
             known = self._ranking = Ranking(self, norms, turned)
         return known
 
@@ -232,29 +225,13 @@ def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
         return _decoding(scan, Q, k, _visited(scan, Q))
     if scan.without_norm:
         return scan.tables.search(Q, k)
-    if not scan.blocks:
-        return _by_faiss(inner, Q, k)
-    # FAISS has a table for each list that a query visits: many megabytes would be new memory in every call
-    step = max(32, _LISTS_TABLES // (16 * inner.M * inner.nprobe)) if scan.lists else len(Q)
-    found = [_by_faiss(inner, Q[first : first + step], k) for first in range(0, len(Q), step)]
-    scores, positions = (np.concatenate(part) for part in zip(*found, strict=True))
-    # FAISS (1.15.1) divides by the range of its table, which is 0 where rows are equal, and by inner products leaves
-    # out rows of the lowest value
-    failed = (positions[:, -1] < 0) | np.isnan(scores.sum(axis=1))
-    if failed.any():
-        scores[failed], positions[failed] = _decoding(scan, Q[failed], k, _visited(scan, Q[failed]))
-    return scores, positions
-
-
-def _by_faiss(inner: faiss.Index, Q: np.ndarray, k: int) -> Found:
-    """FAISS's search, in the lists that are nearest exactly."""
-    if not isinstance(inner, faiss.IndexIVF):
+    if not scan.lists:
         return inner.search(Q, k)
     return search_lists(inner, Q, k, *nearest_lists(inner, Q, inner.nprobe))
 
 
 def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray) -> Found:
-    """Search the rows at sorted positions `allowed` (m,), without a fast scan's rounding. In an inverted file, each
+    """Search the rows at sorted positions `allowed` (m,). In an inverted file, each
     query is compared with as many of them as `n_probe` lists have rows: with those of the nearest lists."""
     inner = scan.inner
     wanted = max(k, inner.ntotal * inner.nprobe // inner.nlist) if scan.lists else len(allowed)
@@ -314,9 +291,6 @@ def decoded(scan: Scan, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Vectors (m, d') behind the rotation at `positions` (m,), and their codes (m, bytes) without the list's number."""
     inner = scan.inner
     if not scan.lists:
-        if scan.blocks:
-            own = block_codes(inner, positions)  # `reconstruct_batch` takes three times as long
-            return scan.codec.decode(own), own
         own = byte_codes(inner)[positions]
         return inner.sa_decode(own), own
     places = scan.places[positions]
@@ -332,32 +306,24 @@ def normalised(X: ArrayLike) -> np.ndarray:
     return unit_rows(np.asarray(X, np.float64)).astype(np.float32)  # the same of float32 and float64
 
 
-def _rounded(k: int) -> int:
-    """Candidates of a fast scan, which rounds their scores, that are compared by decoded vectors where k are wanted."""
-    return 3 * k + 30
-
-
 @dataclass(frozen=True)
 class Ranking:
-    """Candidates of a scan, rescored by vectors at their `norms` behind the rotation, by decoded vectors without norms;
-    `given` are the norms before it."""
+    """Candidates of a scan, rescored by vectors at their `norms` behind the rotation; `given` are those before it."""
 
     scan: Scan
-    given: Norms | None
-    norms: Norms | None
+    given: Norms
+    norms: Norms
 
     def candidates(self, k: int) -> int:
         """How many vectors to find by their codes, of which the k best are wanted."""
-        if self.norms is None:
-            return _rounded(k)
         most = DEFAULTS.times * k + DEFAULTS.spare
         return _WITH_NORMS * most if self.norms.n_bytes else most
 
     @cached_property
     def _times(self) -> float:
         """How many times as far from the origin as queries are those that candidates are found for."""
-        one = self.norms is not None and not self.norms.n_bytes
-        return _FARTHER if one and self.scan.by_distance and not self.scan.lists else 1.0
+        farther = not self.norms.n_bytes and self.scan.by_distance and not self.scan.lists
+        return _FARTHER if farther else 1.0
 
     def sought(self, Q: np.ndarray) -> np.ndarray:
         """What candidates for queries Q (q, d') behind the rotation are found for."""
@@ -365,28 +331,15 @@ class Ranking:
         return Q if self._times == 1 else np.ascontiguousarray(shift + self._times * (Q - shift), np.float32)
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Vectors (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`; (m,
-        d') without norms."""
+        """Vectors (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`."""
         rows = self.scan.real(decoded(self.scan, positions)[0])
-        return rows if self.norms is None else self.norms.applied(rows, self.norms.of(positions))
+        return self.norms.applied(rows, self.norms.of(positions))
 
     def ranked(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int) -> Found:
         """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation;
         `scores` (q, c) are FAISS's of `sought`."""
-        scan, asked = self.scan, self.scan.real(Q)
-        if self.norms is not None and not (scan.blocks and self.norms.n_bytes):
-            stretched, few = self._stretched(asked, scores, positions, self.norms), min(_rounded(k), positions.shape[1])
-            scores, positions = best_of(stretched, positions, few if scan.blocks else k, scan.by_distance)
-            if not scan.blocks:
-                return scores, positions
-        scores = np.empty(positions.shape, np.float32)
-        step = max(1, min(_QUERIES, _AT_NORMS // max(1, positions.shape[1] * Q.shape[1])))
-        for first in range(0, len(Q), step):
-            some = slice(first, first + step)
-            own, numbers = np.unique(np.maximum(positions[some], 0), return_inverse=True)  # each row is decoded once
-            rows, numbers = self.rows(own), numbers.reshape(positions[some].shape)
-            scores[some] = compared(widened(asked[some], rows.shape[1]), rows, numbers, scan.by_distance)
-        return best_of(scores, positions, k, scan.by_distance)
+        stretched = self._stretched(self.scan.real(Q), scores, positions, self.norms)
+        return best_of(stretched, positions, k, self.scan.by_distance)
 
     @cached_property
     def _known(self) -> np.ndarray:

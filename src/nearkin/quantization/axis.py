@@ -105,7 +105,7 @@ class AxisQuantizer(ReconstructingTransformer):
         """A trained, empty `faiss.IndexPQ` behind the rotation, for the very same codes; `metric` is "l2" or "ip"."""
         check_is_fitted(self)
         check_choice(metric, "metric", METRIC_TYPES)
-        return empty_index(self.rotation_, self.codebooks_, None, metric, fast_scan=False)
+        return empty_index(self.rotation_, self.codebooks_, None, metric)
 
     def _learn(self, axes: np.ndarray, variances: np.ndarray, mean: np.ndarray, some: np.ndarray) -> None:
         """Codebooks for the axes, from their variances, the rows' mean (d,) and some centred rows (n, d)."""

@@ -1,29 +1,18 @@
 """Between a product quantizer's arrays and FAISS: build a trained, empty index; read a trained one back."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import faiss
 import numpy as np
 
-from nearkin._faiss import METRIC_TYPES, add_codes, compared, innermost, linear_transform
-from nearkin.contracts import ScannedCodes
+from nearkin._faiss import METRIC_TYPES, linear_transform
 from nearkin.linalg.batch_free import nearest
-from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.metrics.trial import ROWS, HeldOut, Trial
 from nearkin.quantization.codebooks import calming_scale
 
 MAX_BITS = 16  # of one code, FAISS's own limit
 _WIDE = 16  # least columns of a subspace for which FAISS's encoder multiplies all rows at once
 _AFAR = 100  # times their variance: squares of centroids' means from which float32 loses digits that rank
 _FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its square still fits float32
-SCANNED = 16  # centroids of a codebook that FAISS scans fast
-
-
-# Share of neighbours that a scan five times as fast may lose. Without it 7 of 30 fits (six sets of 4,096 rows, normal
-# rows) would take the exact scan, which leads there by .0005 to .0011, a standard error being .0004 (2026-11-26).
-_LOST = 0.005
-_PROBES = 64  # lists that a query visits where scans are compared, at most
 
 
 def code_bits(n_centroids: int) -> int:
@@ -60,7 +49,6 @@ def empty_index(
     codebooks: np.ndarray,
     coarse_centroids: np.ndarray | None,
     metric: str,
-    fast_scan: bool,
 ) -> faiss.Index:
     """A trained, empty index: [rotation ->] PQ or IVF + PQ; `coarse_centroids` (L, d) are in the rotated space.
 
@@ -77,11 +65,9 @@ def empty_index(
                 f"n_centroids is {K} and subspaces have 2 columns; FAISS searches such codes from 5 centroids on: give "
                 "n_centroids=8, another n_subspaces, or n_lists"
             )
-        index = (faiss.IndexPQFastScan if fast_scan else faiss.IndexPQ)(d, M, bits, code)
+        index = faiss.IndexPQ(d, M, bits, code)
     else:
-        kind = faiss.IndexIVFPQFastScan if fast_scan else faiss.IndexIVFPQ
-        index = with_lists(kind, coarse_centroids, metric, M, bits, code)
-        index.by_residual = True  # our codebooks encode residuals; FAISS's fast scan encodes whole rows by default
+        index = with_lists(faiss.IndexIVFPQ, coarse_centroids, metric, M, bits, code)
     faiss.copy_array_to_vector(_padded(codebooks).ravel(), index.pq.centroids)
     index.is_trained = True
     if coarse_centroids is not None and metric == "l2":
@@ -181,36 +167,3 @@ def _padded(codebooks: np.ndarray) -> np.ndarray:
     filled = np.full((M, 1 << code_bits(K), width), _FAR, np.float32)
     filled[:, :K] = codebooks
     return filled
-
-
-def may_scan_fast(
-    X: np.ndarray, quantizer: ScannedCodes, metrics: Iterable[str], queries: np.ndarray | None = None
-) -> dict[str, bool]:
-    """By metric whether the fast scan of its codes, the cheaper one, wins over the exact scan by recall and what it may
-    lose, for held-out vectors of X (n, d) or given queries. It rounds tables to 8 bits: with one centroid far out it
-    finds next to nothing."""
-    wins, sample = dict[str, bool](), X[np.random.default_rng(0).permutation(len(X))[: ROWS + OF_TRIALS.queries]]
-    for metric in metrics:
-        held, trial = HeldOut.split(sample, queries, metric), Trial[str]()
-        codes = quantizer.faiss_codes(held.rows)
-        for cost, name in enumerate(("fast", "exact")):
-            recall = _scan_recall(held, codes, quantizer.to_faiss(metric, fast_scan=name == "fast"))
-            trial.add(name, recall + _LOST * (name == "fast"), cost)
-        wins[metric] = trial.winner() == "fast"
-    return wins
-
-
-def _scan_recall(held: HeldOut, codes: np.ndarray, index: faiss.Index) -> np.ndarray:
-    """The recall (q,) of an empty `index`, filled with the vectors' codes (n, bytes) as it stores them."""
-    add_codes(index, codes)
-    inner = innermost(index)
-    if isinstance(inner, faiss.IndexIVF):
-        inner.nprobe = min(inner.nlist, _PROBES)
-    if isinstance(inner, faiss.IndexPQ):  # same order as its scan, five times faster
-        return held.recall(*compared(index, held.queries))
-
-    def search(some: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-        scores, ids = index.search(held.queries[some], depth)
-        return np.where(np.isnan(scores), 0, scores), ids  # by tables of zeros
-
-    return held.found(search)

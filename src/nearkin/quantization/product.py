@@ -116,8 +116,6 @@ class ProductQuantizer(ReconstructingTransformer):
         rotation.
     trials_: a record of each start that was tried, none for a named `init`: its value is the recall 10@10 of 1,000
         vectors among 4,000 others, or of the given queries.
-    fast_scan_: for "l2" and "ip" whether the recall of FAISS's fast scan of 4-bit codes is within .005 of the exact
-        scan's on the training vectors; None if that is not known.
     normalized_: whether the training vectors had norm 1, as in an index by cosine.
     n_iter_, n_features_in_: rounds done, columns.
 
@@ -136,7 +134,7 @@ class ProductQuantizer(ReconstructingTransformer):
     """
 
     KIND: ClassVar[str] = "product quantizer"
-    normalized_ = fast_scan_ = None  # not known for one that was not fitted here
+    normalized_ = None  # not known for one that was not fitted here
     _running = None  # `RunningFit`, the state of partial_fit; it restarts after fit and load
 
     n_subspaces: int = 8
@@ -188,7 +186,6 @@ class ProductQuantizer(ReconstructingTransformer):
         self.trials_: list[Record] = learned.trials
         self.n_iter_: int = len(learned.history)
         self._running = None
-        self.fast_scan_: dict[str, bool] | None = self._compare_scans(rows)
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -241,22 +238,16 @@ class ProductQuantizer(ReconstructingTransformer):
             total += len(Z) * squared_error(Z, faiss_bridge.compute_codes(Z, self.codebooks_), self.codebooks_)
         return total / len(X)
 
-    def scans_fast(self, metric: str) -> bool:
-        """Whether an index by `metric` uses FAISS's fast scan by default: 16 centroids, and `fast_scan_` is true."""
-        return bool(self.fast_scan_ and self.fast_scan_[metric])
-
-    def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
+    def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty FAISS index with the very same codes: PQ or, with `n_lists`, IVF + PQ, behind the rotation.
 
-        `metric`: "l2" or "ip". `fast_scan` needs 16 centroids: faster search, distances rounded to 8 bits.
+        `metric`: "l2" or "ip".
         """
         check_is_fitted(self)
         _check.check_choice(metric, "metric", METRIC_TYPES)
-        if fast_scan and self.codebooks_.shape[1] != faiss_bridge.SCANNED:
-            raise ValueError(f"fast_scan needs n_centroids=16; this quantizer has {self.codebooks_.shape[1]}")
         rotation = None if self.rotation is None and not self._padding else self.rotation_
         coarse = None if self.coarse_centroids_ is None else self.coarse_centroids_ @ self.rotation_
-        return faiss_bridge.empty_index(rotation, self.codebooks_, coarse, metric, fast_scan)
+        return faiss_bridge.empty_index(rotation, self.codebooks_, coarse, metric)
 
     def faiss_codes(self, X: ArrayLike) -> np.ndarray:
         """`encode`, as FAISS packs the codes: (n, bytes) uint8."""
@@ -297,15 +288,6 @@ class ProductQuantizer(ReconstructingTransformer):
         if (self.n_subspaces, self.n_centroids, self.n_lists) != (M, K, lists):
             raise ValueError(f"codebooks_ is {self.codebooks_.shape}, and there are {lists} coarse centroids")
         super()._check_loaded()
-
-    def _compare_scans(self, rows: TrainingRows) -> dict[str, bool] | None:
-        """`fast_scan_`; several processes agree."""
-        if self.n_centroids != faiss_bridge.SCANNED:
-            return None
-        own = dict.fromkeys(METRIC_TYPES, True)  # of a process without rows
-        own |= faiss_bridge.may_scan_fast(rows.X, self, METRIC_TYPES, rows.queries) if len(rows.X) else {}
-        ranks = rows.shard.group.exchange(own)
-        return {metric: all(rank[metric] for rank in ranks) for metric in METRIC_TYPES}
 
     @property
     def _padding(self) -> int:

@@ -62,7 +62,7 @@ def test_all_users_candidates_and_a_coded_index_are_asked_alike(parts: Parts, fi
     _, allowed = fitted.recommend([7], k=3, candidates=[1, 2, 3, 4, 5, 6, 7, 8], exclude_seen=False)
     assert set(allowed[0].tolist()) <= set(range(1, 9))
     quantizer = nk.ProductQuantizer(4, 16, random_state=0)
-    index = nk.Index.build(fitted.right_embeddings_, quantizer, metric="ip", fast_scan=False)
+    index = nk.Index.build(fitted.right_embeddings_, quantizer, metric="ip")
     _, coded = fitted.recommend(k=5, index=index.faiss_index)
     seen = parts.train.matrix()
     assert not any(seen[row, column] for row in range(300) for column in coded[row] if column >= 0)

@@ -64,8 +64,7 @@ def test_the_right_embeddings_are_the_codes_of_the_index(fitted: nk.TwoTower) ->
     codes = fitted.index_.codes(fitted.right_embeddings_)
     np.testing.assert_allclose(fitted.index_.to_quantizer().decode(codes), fitted.right_embeddings_, atol=1e-5)
     scores, _ = fitted.recommend(fitted.left_ids_[:5], k=3, exclude_seen=False)
-    quantizer, ids = fitted.index_.to_quantizer(), fitted.right_ids_
-    index = nk.Index.build(fitted.right_embeddings_, quantizer, ids, "ip", fast_scan=False)
+    index = nk.Index.build(fitted.right_embeddings_, fitted.index_.to_quantizer(), fitted.right_ids_, "ip")
     found, _ = index.search(fitted.left_embeddings_[:5], 3)
     np.testing.assert_allclose(found, scores, rtol=1e-4)
 

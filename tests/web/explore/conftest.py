@@ -47,7 +47,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, rows: np.ndarray, ids: list
     coarse = nk.ProductQuantizer(n_subspaces=2, n_centroids=8, random_state=0)
     nk.Index.build(rows, coarse, ids=ids, keep_vectors=True).save(path / "idx")
     order = np.random.default_rng(1).permutation(N)
-    # of 16 centroids: FAISS's fast scan, which rounds
     finer = nk.ProductQuantizer(n_subspaces=4, n_centroids=16, random_state=0)
     nk.Index.build(rows[order], finer, ids=np.array(ids)[order]).save(path / "finer")
     np.save(path / "labels.npy", np.arange(N) % 3)

@@ -232,7 +232,7 @@ class Collection:
                 listed(exact[0], q) if exact else None,
                 [[listed(rows, q) for _, rows in found] for found in searches],
                 {} if true is None else _by_row(together[q], true[q]),
-                [  # the search's own scores come last: a fast scan rounds them
+                [  # the search's own scores come last
                     _by_row(together[q], scores[q]) | _by_row(found[0][1][q], found[0][0][q])
                     for scores, found in zip(coded, searches, strict=True)
                 ],
