@@ -52,13 +52,6 @@ class ClusteringParameters:
     min_points_per_centroid: int
     max_points_per_centroid: int
 
-class CodePacker:
-    nvec: int
-    code_size: int
-    block_size: int
-    def pack_1(self, flat_code: np.ndarray, offset: int, block: np.ndarray) -> None: ...
-    def pack_all(self, flat_codes: Pointer[int], block: Pointer[int]) -> None: ...
-
 class AlignedTable:
     def get(self) -> Pointer[int]: ...
     def size(self) -> int: ...
@@ -231,31 +224,16 @@ class IndexFastScan(Index):
     ntotal2: int
     codes: AlignedTable
     code_size: int
-    def get_CodePacker(self) -> CodePacker: ...
-
-class IndexAdditiveQuantizerFastScan(IndexFastScan):
-    aq: AdditiveQuantizer
-    norm_scale: int
-    def estimate_norm_scale(self, n: int, x: Pointer[Any]) -> None: ...
-
-class IndexResidualQuantizerFastScan(IndexAdditiveQuantizerFastScan):
-    rq: ResidualQuantizer
-    def __init__(self, d: int, M: int, nbits: int, metric: int = ..., search_type: int = ...) -> None: ...
-
-class IndexProductResidualQuantizerFastScan(IndexAdditiveQuantizerFastScan):
-    prq: ProductAdditiveQuantizer
-    def __init__(
-        self, d: int, nsplits: int, Msub: int, nbits: int, metric: int = ..., search_type: int = ...
-    ) -> None: ...
 
 class IndexPQFastScan(IndexFastScan):
     pq: ProductQuantizer
-    def __init__(self, d: int, M: int, nbits: int, metric: int = ..., bbs: int = ...) -> None: ...
+    def __init__(self, index: IndexPQ) -> None: ...
 
 class IndexRefine(Index):
     def __init__(self, base_index: Index, refine_index: Index) -> None: ...
 
 class IndexIVF(Index):
+    def coarse_code_size(self) -> int: ...
     nlist: int
     nprobe: int
     quantizer: Index
@@ -285,45 +263,18 @@ class IndexIVF(Index):
 class IndexIVFPQ(IndexIVF):
     pq: ProductQuantizer
     def __init__(self, quantizer: Index, d: int, nlist: int, M: int, nbits: int, metric: int = ...) -> None: ...
+    def precompute_table(self) -> None: ...
 
 class IndexIVFFastScan(IndexIVF):
     M: int
     bbs: int
-    def coarse_code_size(self) -> int: ...
-    def get_CodePacker(self) -> CodePacker: ...
 
 class IndexIVFAdditiveQuantizer(IndexIVF):
     aq: AdditiveQuantizer
 
-class IndexIVFAdditiveQuantizerFastScan(IndexIVFFastScan):
-    aq: AdditiveQuantizer
-    norm_scale: int
-    def estimate_norm_scale(self, n: int, x: Pointer[Any]) -> None: ...
-
-class IndexIVFResidualQuantizerFastScan(IndexIVFAdditiveQuantizerFastScan):
-    rq: ResidualQuantizer
-    def __init__(
-        self, quantizer: Index, d: int, nlist: int, M: int, nbits: int, metric: int = ..., search_type: int = ...
-    ) -> None: ...
-
-class IndexIVFProductResidualQuantizerFastScan(IndexIVFAdditiveQuantizerFastScan):
-    prq: ProductAdditiveQuantizer
-    def __init__(
-        self,
-        quantizer: Index,
-        d: int,
-        nlist: int,
-        nsplits: int,
-        Msub: int,
-        nbits: int,
-        metric: int = ...,
-        search_type: int = ...,
-    ) -> None: ...
-
 class IndexIVFPQFastScan(IndexIVFFastScan):
     pq: ProductQuantizer
-    def __init__(self, quantizer: Index, d: int, nlist: int, M: int, nbits: int, metric: int = ...) -> None: ...
-    def precompute_table(self) -> None: ...
+    def __init__(self, index: IndexIVFPQ) -> None: ...
 
 class IndexIVFResidualQuantizer(IndexIVFAdditiveQuantizer):
     rq: ResidualQuantizer

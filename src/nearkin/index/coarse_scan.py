@@ -41,13 +41,14 @@ _EQUAL = 1e-5  # part by which equal scores may differ
 Tried = Callable[[int], tuple[np.ndarray, np.ndarray]]
 # by whole codes: Q (q, d'), k, candidates (q, c), lists visited (q, p)
 Compare = Callable[[np.ndarray, int, np.ndarray, np.ndarray], Found]
+Merged: TypeAlias = faiss.IndexPQ | faiss.IndexIVFPQ
 Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer | faiss.IndexIVFPQ | faiss.IndexIVFAdditiveQuantizer
 
 
 class _Made(NamedTuple):
     """Coarse codes, which threads share: nothing but `cut` changes them."""
 
-    codes: faiss.IndexPQ | faiss.IndexIVFPQ
+    codes: Merged
     scan: faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan  # of these
     means: np.ndarray  # (M, 16, w), the coarse centroids
     numbers: np.ndarray | None  # (M, K) of the coarse centroids of product codes
@@ -143,9 +144,9 @@ def _merged(inner: Coded) -> _Made:
     return _Made(codes, _fast_scan(codes), means, numbers, axes, turn, 0, 1)
 
 
-def _fast_scan(codes: faiss.IndexPQ | faiss.IndexIVFPQ) -> faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan:
+def _fast_scan(codes: Merged) -> faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan:
     """FAISS's fast scan of codes, whose lists it shares."""
-    return (faiss.IndexIVFPQFastScan if isinstance(codes, faiss.IndexIVF) else faiss.IndexPQFastScan)(codes)
+    return faiss.IndexPQFastScan(codes) if isinstance(codes, faiss.IndexPQ) else faiss.IndexIVFPQFastScan(codes)
 
 
 def _dealt(rows: np.ndarray, count: int) -> np.ndarray:
@@ -168,7 +169,7 @@ def _first(made: _Made) -> faiss.Index:
 
 def _translated(made: _Made, inner: Coded, places: np.ndarray | None, last: int) -> _Made:
     """With the coarse codes of the rows up to `last`."""
-    every, step = faiss.clone_index(made.codes), max(1, _STEP // inner.d)
+    every, step = cast(Merged, faiss.clone_index(made.codes)), max(1, _STEP // inner.d)
     faiss_index.cut(every, last)  # rows behind these were taken out
     for start in range(every.ntotal, last, step):
         some = slice(start, min(start + step, last))
@@ -182,7 +183,7 @@ def _translated(made: _Made, inner: Coded, places: np.ndarray | None, last: int)
         pairs = by_place[::2].copy()
         pairs[: len(by_place) // 2] |= by_place[1::2] << 4
         coarse = pairs.T
-        if isinstance(every, faiss.IndexIVF) and places is not None:
+        if isinstance(every, faiss.IndexIVFPQ) and places is not None:
             numbers = places[some, :1].astype("<u4").view(np.uint8)[:, : every.coarse_code_size()]
             coarse = np.hstack([numbers, coarse])
         add_codes(every, np.ascontiguousarray(coarse))
