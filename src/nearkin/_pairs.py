@@ -29,24 +29,26 @@ def real_matrix(matrix: MatrixLike, name: str = "matrix") -> sp.coo_matrix:
 
 
 class Coded(NamedTuple):
-    """Text (n,) by its distinct values: `codes` (n,) are numbers in `names` (k,), which all occur."""
+    """Integers or text (n,) by distinct values: `codes` (n,) are numbers in `names` (k,)."""
 
     codes: np.ndarray
-    names: pa.StringArray
+    names: pa.Array
+
+    def array(self) -> np.ndarray:
+        """The values: int64, or strings."""
+        return plain_array(self.names)[self.codes]
 
 
-def coded(text: "pa.Array") -> Coded:
-    """Strings of Arrow, or their dictionary array, by their distinct values."""
-    found = text if pa.types.is_dictionary(text.type) else text.dictionary_encode()
-    return Coded(found.indices.to_numpy(), found.dictionary.cast(pa.string()))
+def coded(cells: pa.Array) -> Coded:
+    """Cells of Arrow by their distinct values."""
+    found = cells.dictionary_encode()
+    return Coded(found.indices.to_numpy(), found.dictionary)
 
 
-def joined(parts: list[Coded]) -> Coded:
-    """Columns of equal length as one (n, columns) array of codes."""
-    every = coded(pa.concat_arrays([part.names for part in parts]))
-    starts = np.cumsum([0, *(len(part.names) for part in parts)])
-    codes = [every.codes[start:][part.codes] for part, start in zip(parts, starts, strict=False)]
-    return Coded(np.stack(codes, axis=1), every.names)
+def plain_array(names: pa.Array) -> np.ndarray:
+    """Numbers, or text as strings of NumPy."""
+    values = names.to_numpy(zero_copy_only=False)
+    return values.astype(str) if values.dtype.kind == "O" else values
 
 
 def number_ids(
@@ -83,14 +85,13 @@ def number_ids(
 def unique_ids(values: "np.ndarray | Coded") -> tuple[np.ndarray, np.ndarray]:
     """For every id its number (n,) int32 among the different ones, and these, sorted: text as a string array."""
     if not isinstance(values, Coded):
-        column = pa.array(values.astype(object) if values.dtype.kind in "OU" else values).dictionary_encode()
-        values = Coded(column.indices.to_numpy(), column.dictionary)
-    names = values.names.to_numpy(zero_copy_only=False)
-    if names.dtype.kind == "O":
+        values = coded(pa.array(values.astype(object) if values.dtype.kind in "OU" else values))
+    names = plain_array(values.names)
+    if names.dtype.kind == "U":
         _check_ends(values.names, "a column")
-        names = names.astype(str)
     order = np.argsort(names)
-    place = np.empty(len(order), np.int32)
+    order = order[np.bincount(values.codes, minlength=len(names))[order] > 0]
+    place = np.empty(len(names), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     return place[values.codes], names[order]
 
@@ -236,37 +237,32 @@ def _by_ids(features: Any, name: str, ids: np.ndarray) -> Any:
     return features.reindex(ids).to_numpy()
 
 
-def _sorted(key: np.ndarray) -> np.ndarray:
-    """The stable order of keys from 0 on: NumPy sorts 16 bits at a time several times faster."""
-    order = None
-    for shift in range(0, max(int(key.max(initial=0)).bit_length(), 1), 16):
-        digits = (key >> shift).astype(np.uint16)  # the lowest bits
-        places = np.argsort(digits if order is None else digits[order], kind="stable")
-        order = places if order is None else order[places]
-    return np.arange(len(key)) if order is None else order
-
-
 def merge_pairs(
-    key: np.ndarray, weights: np.ndarray, timestamps: np.ndarray | None, split: np.ndarray | None, duplicates: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Sort the pairs by key and merge those that are equal, under the first of their times.
+    rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], weights: np.ndarray, timestamps: np.ndarray | None,
+    split: np.ndarray | None, duplicates: str,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:  # fmt: skip
+    """Sort the pairs by row and column and merge those that are equal, under the first of their times.
 
     The first time is kept for splits by time: a pair observed before the cut belongs to training.
     """
-    order = _sorted(key)
-    ordered = key[order]
-    again = ordered[1:] == ordered[:-1]
+    n = len(rows)  # sorted by counting, as SciPy transposes a matrix: one of an entry a row, then one of all pairs
+    by_column: Any = sp.csr_matrix((np.ones(n, bool), columns, np.arange(n + 1)), shape=(n, shape[1])).tocsc()
+    by_row: Any = sp.csc_matrix((by_column.indices, rows[by_column.indices], by_column.indptr), shape=shape).tocsr()
+    order, columns = by_row.data, by_row.indices
+    rows = np.repeat(np.arange(shape[0], dtype=np.int32), np.diff(by_row.indptr))
+    again = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
     if timestamps is not None and again.any():
         many = np.flatnonzero(np.r_[again, False] | np.r_[False, again])
-        order[many] = order[many][np.lexsort((timestamps[order[many]], ordered[many]))]
+        order[many] = order[many][np.lexsort((timestamps[order[many]], columns[many], rows[many]))]
     weights = weights[order]
     first = np.flatnonzero(np.r_[True, ~again])
-    last = np.concatenate([first[1:], [len(key)]]) - 1  # the latest of equals
+    last = np.concatenate([first[1:], [n]]) - 1  # the latest of equals
     reduce = {"sum": np.add, "max": np.maximum}
     merged = weights[last] if duplicates == "last" else reduce[duplicates].reduceat(weights, first)
     return (
-        ordered[first],
+        rows[first],
+        columns[first],
         merged,
-        None if timestamps is None else timestamps[order][first],
+        None if timestamps is None else timestamps[order[first]],
         None if split is None else np.minimum.reduceat(split[order], first),
     )

@@ -149,7 +149,8 @@ class Interactions:
         smallest split are kept. Raises ValueError for missing ids, no pair, NaN or negative weights, and columns or
         features of another length.
         """
-        check_choice(duplicates, "duplicates", ("sum", "last", "max"))
+        if duplicates != "sum":
+            check_choice(duplicates, "duplicates", ("sum", "last", "max"))
         rows, left_ids = _pairs.number_ids(left, left_ids, "left")
         cols, right_ids = _pairs.number_ids(right, right_ids, "right")
         if not len(rows):
@@ -158,17 +159,19 @@ class Interactions:
         for name, column in columns.items():
             if column is not None and np.shape(column) != (len(rows),):
                 raise ValueError(f"{name} has shape {np.shape(column)}; it must be ({len(rows)},), as left")
-        key, merged_weights, merged_timestamps, merged_split = _pairs.merge_pairs(
-            rows.astype(np.int64) * len(right_ids) + cols,
+        rows, cols, merged_weights, merged_timestamps, merged_split = _pairs.merge_pairs(
+            rows,
+            cols,
+            (len(left_ids), len(right_ids)),
             _pairs.check_weights(weights, len(rows)),
             _pairs.check_timestamps(timestamps),
             _pairs.check_split(split),
             duplicates,
         )
-        counts = np.bincount(key // len(right_ids), minlength=len(left_ids))
+        counts = np.bincount(rows, minlength=len(left_ids))
         return cls(
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            indices=(key % len(right_ids)).astype(np.int32),
+            indices=cols,
             weights=merged_weights,
             left_ids=left_ids,
             right_ids=right_ids,

@@ -216,6 +216,19 @@ def test_rows_are_dropped_and_counted_where_it_is_typed(tmp_path: Path) -> None:
         assert note in str(pairs.source)
 
 
+def test_rows_left_out_leave_no_ids_behind(subtests: pytest.Subtests) -> None:
+    """Text ids of rows of weight 0 stayed, as users without a pair; integers went."""
+    frame = pd.DataFrame({"user": [1, 2, 3], "item": [7, 8, 9], "rating": [5, 1, 0]})
+    for table in (
+        frame,
+        frame.astype({"user": str}),
+        frame.assign(user="u" + frame.user.astype(str), item=list("abc")),
+    ):
+        for options, shape in (({}, (2, 2)), ({"min_weight": 3}, (1, 1))):
+            with subtests.test(f"{table.user.dtype} {options}"):
+                assert nk.read_interactions(table, **options).shape == shape
+
+
 def test_other_encodings_and_quotes_are_named(tmp_path: Path) -> None:
     path = write(tmp_path, "user,item\nZoë,1\n", encoding="cp1252")
     with pytest.raises(ValueError, match="line 2 is not UTF-8 text; type its encoding, for example encoding='cp1252'"):

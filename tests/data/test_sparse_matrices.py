@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
-from tests.cli.conftest import run_json
 from tests.covering import each
 
 FORMATS = ("csr", "csc", "coo", "bsr", "dia")
@@ -93,9 +92,3 @@ def test_damage_is_named(matrix: sp.csr_matrix, tmp_path: Path) -> None:
     np.savez(tmp_path / "m.npz", **parts, format=np.array(b"csr"))
     with pytest.raises(ValueError, match=r"m\.npz cannot be read.*indices must be < 20"):
         nk.read_interactions(tmp_path / "m.npz")
-
-
-def test_the_command_learns_from_a_matrix(matrix: sp.csr_matrix, tmp_path: Path) -> None:
-    sp.save_npz(tmp_path / "m.npz", matrix)
-    record = run_json("embed", tmp_path / "m.npz", "--dim", 2, "--loss", "cosine-softmax", "--out", tmp_path / "emb")
-    assert (record["left"], record["right"]) == (30, 20)

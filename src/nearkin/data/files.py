@@ -2,6 +2,7 @@
 
 import csv
 import glob
+import io
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -280,7 +281,7 @@ def read_text(where: Locator, options: TextOptions) -> Text:
         line, _, rest = data.partition(b"\n")
         header, typed, sizes = False, typed or " ", bool(_SIZES.fullmatch(line.decode()))
         data = rest if sizes else data
-    first = re.split("[\r\n]", data.partition(b"\n")[0].decode(), maxsplit=1)[0]
+    first = re.split("[\r\n]", io.BytesIO(data).readline().decode(), maxsplit=1)[0]
     typed = _mark_of(where, first) if typed is None else _WORDS.get(typed, typed)
     mark = typed or _STAND_IN
     if len(mark.encode()) > 1:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearkin._check import check_choice, check_instance, check_integer, check_real, numpy_generator
+from nearkin._check import check_instance, check_integer, check_real, numpy_generator
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import Coded
 from nearkin._types import Record, Seed
@@ -69,33 +69,28 @@ def read_interactions(
     >>> pairs.source.first
     'user ann, item 7, rating 5'
     """
-    check_choice(missing, "missing", ("raise", "drop"))
     if min_weight is not None:
         check_real(min_weight, "min_weight")
     table = read_table(path, header=header, delimiter=delimiter, encoding=encoding)
     asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
     columns, notes = complete(_roles(table, asked), missing)
-    more: Record = {f"{side}_ids": np.arange(n) for side, n in zip(("left", "right"), table.shape or (), strict=False)}
-    for side, source in (("left", left_features), ("right", right_features)):
+    more: Record = {f"{side}_ids": np.arange(n) for side, n in zip(_SIDES, table.shape or (), strict=False)}
+    for side, source in zip(_SIDES, (left_features, right_features), strict=True):
         if source is not None:
             names, features, _, about = described_features(source, called=columns[side].name)
             columns, others = _listed(columns, side, names, "the table" if is_frame(source) else str(source), missing)
             more |= {f"{side}_ids": names, f"{side}_features": features}
             notes += [about, *others]
-    keep = slice(None)
-    if "weight" in columns:
-        more["weights"] = columns["weight"].numbers()
-        keep = _observed(columns["weight"], more["weights"], min_weight)
-    more["timestamps"] = columns["timestamp"].times() if "timestamp" in columns else None
-    more["split"] = _parts(columns["split"]) if "split" in columns else None
-    sides = [columns[side].ids() for side in ("left", "right")]
-    sides = [Coded(ids.codes[keep], ids.names) if isinstance(ids, Coded) else ids[keep] for ids in sides]
-    for name in ("weights", "timestamps", "split"):
-        more[name] = None if more.get(name) is None else more[name][keep]
+    values = {name: read(columns[role]) for role, (name, read) in _VALUES.items() if role in columns}
+    keep = _observed(columns["weight"], values["weights"], min_weight) if "weight" in columns else slice(None)
+    more |= {name: column[keep] for name, column in values.items()}
+    ids = [columns[side].ids() for side in _SIDES]
+    sides = [Coded(codes[keep], names) for codes, names in ids]
     pairs = Interactions.from_pairs(*sides, duplicates=duplicates, **more)
-    n_rows = len(columns["left"])
-    n_kept = n_rows if isinstance(keep, slice) else int(keep.sum())
-    return replace(pairs, source=_understood(table, columns, n_kept, pairs, notes))
+    return replace(pairs, source=_understood(table, columns, len(sides[0].codes), pairs, notes))
+
+
+_SIDES = ("left", "right")
 
 
 def _roles(table: Table, asked: dict[str, str | None]) -> dict[str, Column]:
@@ -155,16 +150,23 @@ def _understood(table: Table, columns: dict[str, Column], kept: int, pairs: Inte
     return table.reading(columns, notes, "pairs", rows, distinct, first)
 
 
-_SPLIT = ("train", "valid", "test")
+_PARTS = ("train", "valid", "test")
 
 
 def _parts(column: Column) -> np.ndarray:
     """Split as 0, 1, 2: these numbers, or train, valid and test."""
     if column.is_numeric:
         return column.numbers()
-    text = np.array(column.cells.to_pylist(), object)
-    column.refuse(~np.isin(text, _SPLIT), "holds no part", "it must hold 0, 1, 2 or train, valid, test")
-    return np.array([_SPLIT.index(cell) for cell in text], np.uint8)
+    text = np.array(column.text())
+    column.refuse(~np.isin(text, _PARTS), "holds no part", "it must hold 0, 1, 2 or train, valid, test")
+    return (text[:, None] == _PARTS).argmax(axis=1)
+
+
+_VALUES = {  # role -> the argument of `from_pairs`, and what its cells are read as
+    "weight": ("weights", Column.numbers),
+    "timestamp": ("timestamps", Column.times),
+    "split": ("split", _parts),
+}
 
 
 class _Parts(NamedTuple):

@@ -17,26 +17,10 @@ import pyarrow as pa
 import scipy.sparse as sp
 from pyarrow import compute
 
-from nearkin._check import MAX_TEXT, too_long
+from nearkin._check import MAX_TEXT, check_choice, too_long
 from nearkin._fields import MISSING, Extra, FileOrFrame, counted
 from nearkin._pairs import ODD_ENDS, Coded, MatrixLike, coded, real_matrix
-from nearkin.data.files import (
-    NO_NAME,
-    SHEET,
-    TABLES,
-    TEXT,
-    Locator,
-    TextWords,
-    brief,
-    extra,
-    locate_all,
-    named,
-    read_text,
-    reading,
-    text_of,
-    unknown_ending,
-    unparted,
-)
+from nearkin.data import files
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
 from nearkin.records import Reading
@@ -93,13 +77,19 @@ def listed(names: Iterable[str]) -> str:
 
 
 FEW = 0.1  # share of cells that are no integers, up to which a column of integers holds faults
-_CANONICAL = r"^(0|-?[1-9][0-9]{0,18})$"
 LISTS = r"""^[\[{](.*["',\d].*)?[\]}]$|^\(.*,.*\)$"""
-_ODD_TEXT = rf"{ODD_ENDS}|{LISTS}|[\n\r]|^-1$"
 NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^[-+]?(?i:inf|infinity|nan)$"
+NUMERIC = ("integer", "float", "bool", "decimal")  # kinds of cells
+_CANONICAL = r"^(0|-?[1-9][0-9]{0,18})$"
+_ODD_TEXT = rf"{ODD_ENDS}|{LISTS}|[\n\r]|^-1$"
 _FLOATS = r"^-?[0-9]+\.0$|^-?[0-9]\.[0-9]+E\+[0-9]+$"  # pandas beside a missing cell; a narrow column of Excel
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?$"
-_UNITS = (1e8, 1e11, 1e14, 1e17)  # since 1970, from 1973 on: seconds, milliseconds, microseconds, nanoseconds
+_ERAS = (1e8, 1e11, 1e14, 1e17)  # since 1970, from 1973 on: seconds, milliseconds, microseconds, nanoseconds
+_MARKS = (  # around the digits of numbers, and what to put in their place
+    (r"(?<=\d),(?=\d{3}(,|\D|$))", ""),  # thousands
+    (r",", "."),  # a decimal comma
+    (r"(?<=\d)\D(?=\d{3})|^[^\d.+-]+(?=[\d.+-])|(?<=\d)[^\d.].*$", ""),  # "1 000", "$5", "4/5"
+)
 
 
 @dataclass(frozen=True)
@@ -122,6 +112,11 @@ class Column:
         return f"column {self.name!r} of {self.source}"
 
     @property
+    def _frame(self) -> str:
+        """The column in a line of pandas."""
+        return f"frame[{self.name!r}]"
+
+    @property
     def kind(self) -> str:
         """ "text", "integer", "float", "bool", "list", "time", or the name of another Arrow type."""
         return kind_of(self.cells.type)
@@ -138,100 +133,92 @@ class Column:
         return replace(self, cells=self.cells.filter(pa.array(keep)), line=None)
 
     def strings(self) -> pa.Array:
-        """The cells as Arrow's text, null where one is missing."""
+        """The cells as Arrow's text, "" where one is null."""
         try:
-            return self.cells.cast(pa.string())
+            return self.cells.cast(pa.string()).fill_null("")
         except pa.ArrowNotImplementedError:
             raise ValueError(f"{self.title} has cells of type {self.kind}; name a column of text or numbers") from None
 
     def text(self) -> list[str]:
         """The cells (n,) as text, "" where one is missing."""
-        cells = self.strings().to_pylist()
-        return ["" if gone else cell for cell, gone in zip(cells, self.missing.tolist(), strict=True)]
+        return compute.if_else(pa.array(self.missing), "", self.strings()).to_pylist()
 
-    def labels(self) -> np.ndarray:
-        """int64 (n,) if every cell is a canonical integer, else text; ValueError for a missing cell."""
-        if (whole := _integers(self.strings())) is not None:
-            return whole
-        self.complete("values")
-        self.short()
-        return np.array(self.text())
+    def coded(self, what: str = "values") -> Coded:
+        """Integers if every cell is a canonical one, else text exactly as written, by the distinct values.
 
-    def short(self) -> Coded:
-        """The cells as text by its distinct values; ValueError for one that is too long for ids and labels: in an array
-        of strings every one takes the room of the longest."""
+        ValueError for missing cells, which it calls `what`, and for a text that is too long for ids and labels: in an
+        array of strings every one takes the room of the longest.
+        """
+        if (whole := _integers(self.cells)) is not None:
+            return coded(whole)
         codes, names = coded(self.strings())
+        if compute.any(compute.is_in(names, pa.array(MISSING))).as_py():
+            self.complete(what)
         long = _mask(compute.greater(compute.utf8_length(names), MAX_TEXT))
         if long.any():
             row = int(long[codes].argmax())
             raise too_long(f"{self.title} has in {self._place(row)}", self.cells[row].as_py())
         return Coded(codes, names)
 
-    def ids(self) -> "np.ndarray | Coded":
-        """int64 (n,) if every cell is a canonical integer, else text exactly as written, by its distinct values.
+    def labels(self) -> np.ndarray:
+        """`coded` as an array (n,): int64 or text."""
+        return self.coded().array()
 
-        ValueError for missing cells, -1, fractions, dates, lists, blanks at an end of a cell, texts of more than 1,000
-        characters, and for a column in which all but a few cells are integers.
-        """
-        if (whole := _integers(self.cells)) is not None:
-            self.refuse(whole == -1, "holds -1, which is no id,", "leave these rows out")
-            return whole
-        self.complete("ids")
-        cells = f"frame[{self.name!r}]"
+    def ids(self) -> Coded:
+        """`coded`; ValueError also for -1, fractions, dates, lists, blanks at an end, and a column in which all
+        but a few cells are integers."""
         if self.kind not in ("text", "integer"):
-            way = {"list": f"frame.explode({self.name!r})", "float": f"{cells}.astype('Int64')"}
+            way = {"list": f"frame.explode({self.name!r})", "float": f"{self._frame}.astype('Int64')"}
             raise ValueError(
                 f"{self.title} has cells of type {self.kind}; ids are integers or text: type "
-                f"{way.get(self.kind, f'{cells}.astype(str)')}"
+                f"{way.get(self.kind, f'{self._frame}.astype(str)')}"
             )
-        codes, names = self.short()
-        way = f"type {cells}.str.strip(), of lists {cells}.map(ast.literal_eval).explode()"
-        odd = matches(names, _ODD_TEXT)[codes]
-        self.refuse(odd, "has ids with blanks at an end, line breaks, lists in text, or -1", way)
-        odd = ~matches(names, _CANONICAL)[codes]
-        if odd.sum() <= FEW * len(odd):
-            way = f"leave these rows out, or write all ids as text: {cells} = 'i' + {cells}.astype(str)"
-            self.refuse(odd, "holds integers but", way)
-        if (floats := matches(names, _FLOATS)).all():
-            way = f"if no program rounded them, type {cells} = {cells}.astype('Int64')"
-            self.refuse(floats[codes], "holds integers as some program writes floats,", way)
+        codes, names = self.coded("ids")
+        if pa.types.is_integer(names.type):
+            faults = [(_mask(compute.equal(names, -1)), "holds -1, which is no id,", "leave these rows out")]
+        else:
+            words, floats = ~matches(names, _CANONICAL), matches(names, _FLOATS)
+            few = words if words[codes].mean() <= FEW else np.zeros_like(words)
+            strip = f"type {self._frame}.str.strip(), of lists {self._frame}.map(ast.literal_eval).explode()"
+            mixed = f"leave these rows out, or write all ids as text: {self._frame} = 'i' + {self._frame}.astype(str)"
+            whole = f"if no program rounded them, type {self._frame} = {self._frame}.astype('Int64')"
+            faults = [
+                (matches(names, _ODD_TEXT), "has ids with blanks at an end, line breaks, lists in text, or -1", strip),
+                (few, "holds integers but", mixed),
+                (floats & floats.all(), "holds integers as some program writes floats,", whole),
+            ]
+        for wrong, what, way in faults:
+            if wrong.any():
+                self.refuse(wrong[codes], what, way)
         return Coded(codes, names)
 
     def plain_ids(self) -> np.ndarray:
-        """`ids` as an array of integers or of text."""
-        ids = self.ids()
-        return ids if isinstance(ids, np.ndarray) else np.array(ids.names.to_pylist(), str)[ids.codes]
+        """`ids` as an array (n,): int64 or text."""
+        return self.ids().array()
 
     def numbers(self, *, gaps: bool = False) -> np.ndarray:
         """Numbers (n,), exact as typed; ValueError for text that is no plain number, and for missing cells
         unless `gaps` are NaN."""
-        if self.kind == "text":  # a plain cast is faster than looking for missing cells first
-            with suppress(pa.ArrowInvalid):
-                numbers = self.cells.cast(pa.float64()).to_numpy()
-                if not np.isnan(numbers).any():
-                    return numbers
+        if self.kind not in ("text", *NUMERIC):
+            raise ValueError(f"{self.title} has cells of type {self.kind}; numbers are needed: name another column")
+        if self.kind == "integer" and not self.cells.null_count:
+            return self.cells.to_numpy()
+        with suppress(pa.ArrowInvalid):  # faster than a look for missing cells first
+            numbers = self.cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            if gaps or not np.isnan(numbers).any():
+                return numbers
         if not gaps:
             self.complete("numbers")
-        if self.kind == "text":
-            wrong = ~(self.missing | matches(self.cells, NUMBER))
-            self.refuse(wrong, "holds no plain number", self._as_number(str(self.cells[int(wrong.argmax())])))
-            return compute.if_else(pa.array(self.missing), None, self.cells).cast(pa.float64()).to_numpy(False)
-        if self.kind not in ("integer", "float", "bool", "decimal"):
-            raise ValueError(f"{self.title} has cells of type {self.kind}; numbers are needed: name another column")
-        whole = self.kind == "integer" and not self.cells.null_count
-        return (self.cells if whole else self.cells.cast(pa.float64(), safe=False)).to_numpy(False)
+        wrong = ~(self.missing | matches(self.cells, NUMBER))
+        self.refuse(wrong, "holds no plain number", self._as_number(str(self.cells[int(wrong.argmax())])))
+        return compute.if_else(pa.array(self.missing), None, self.cells).cast(pa.float64()).to_numpy(False)
 
     def _as_number(self, cell: str) -> str:
         """The line of pandas that makes numbers of cells such as this one."""
-        cells = f"frame[{self.name!r}]"
-        point = f"type {cells} = {cells}.str.replace(',', '.').astype(float)"
-        if re.search(r"^\D*\d{1,3}(,\d{3})+(\D|$)", cell):
-            return f"type {cells} = {cells}.str.replace(',', '').astype(float); of decimal commas {point}"
-        if "," in cell:
-            return point
-        odd = re.search(r"(?<=\d)\D(?=\d{3})|^[^\d.+-]+(?=[\d.+-])|(?<=\d)[^\d.].*$", cell)  # "1 000", "$5", "4/5"
-        way = f".str.replace({odd[0][:40]!r}, '')" if odd else f".astype(str).map({{{cell[:40]!r}: 1, ...}})"
-        return f"type {cells} = {cells}{way}.astype(float)"
+        for mark, new in _MARKS:
+            if odd := re.search(mark, cell):
+                return f"type {self._frame} = {self._frame}.str.replace({odd[0][:40]!r}, {new!r}).astype(float)"
+        return f"type {self._frame} = {self._frame}.map({{{cell[:40]!r}: 1, ...}})"
 
     @property
     def is_numeric(self) -> bool:
@@ -242,29 +229,32 @@ class Column:
             return False
 
     def times(self) -> np.ndarray:
-        """Times (n,): numbers of one unit unchanged, dates and ISO dates as seconds since 1970 (UTC).
+        """Times (n,): numbers of one unit unchanged, dates and ISO dates as datetime64 in UTC.
 
         ValueError for dates in another form, and for numbers of two units, such as seconds and milliseconds.
         """
-        cells = f"frame[{self.name!r}]"
-        if self.kind == "time":
-            self.complete("times")
-            return _seconds(self.cells)
-        if self.kind == "text" and not self.is_numeric:
-            self.complete("times")
-            for form in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-                with suppress(pa.ArrowInvalid):
-                    return _seconds(self.cells.cast(form))
-            way = f"type {cells} = pandas.to_datetime({cells}, format='mixed', utc=True, dayfirst=True)"
-            odd = ~matches(self.cells, _ISO)
-            self.refuse(odd if odd.any() else ~odd, "holds no number and no ISO date (2026-11-28 17:05:00)", way)
-        numbers = self.numbers()
-        unit = np.searchsorted(_UNITS, np.abs(numbers), side="right")
-        way = f"if they are no times, leave them out: frame = frame[{cells} > 1e8]"
-        self.refuse((unit == 0) & (unit.max() > 0), "holds times before 1973 among later ones", way)
-        way = f"bring them to one: {cells} = {cells}.where({cells} < 1e11, {cells} / 1000)"
-        self.refuse(unit < unit.max(), "has times of two units, such as seconds and milliseconds,", way)
+        try:
+            numbers = self.numbers()
+        except ValueError:
+            return self._dates()  # its errors name what is neither
+        eras = np.searchsorted(_ERAS, [np.abs(numbers).min(), np.abs(numbers).max()], side="right")
+        if eras[0] < eras[1]:
+            era = np.searchsorted(_ERAS, np.abs(numbers), side="right")
+            way = f"if they are no times, leave them out: frame = frame[{self._frame} > 1e8]"
+            self.refuse(era == 0, "holds times before 1973 among later ones", way)
+            way = f"bring them to one: {self._frame} = {self._frame}.where({self._frame} < 1e11, {self._frame} / 1000)"
+            self.refuse(era < eras[1], "has times of two units, such as seconds and milliseconds,", way)
         return numbers
+
+    def _dates(self) -> np.ndarray:
+        self.complete("times")
+        cells = self.cells if self.kind == "time" else self.strings()
+        for form in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+            with suppress(pa.ArrowInvalid):
+                return cells.cast(form, safe=False).to_numpy(zero_copy_only=False)
+        odd = ~matches(cells, _ISO)
+        way = f"type {self._frame} = pandas.to_datetime({self._frame}, format='mixed', utc=True, dayfirst=True)"
+        raise self.fault(odd if odd.any() else ~odd, "holds no number and no ISO date (2026-11-28 17:05:00)", way)
 
     def complete(self, what: str) -> None:
         """ValueError for a missing cell."""
@@ -272,15 +262,18 @@ class Column:
 
     def refuse(self, wrong: np.ndarray, what: str, way: str) -> None:
         """ValueError for the cells where `wrong` (n,) is True: the first ones, and the way out."""
-        if not wrong.any():  # fifty times faster than `flatnonzero`
-            return
+        if wrong.any():  # fifty times faster than `flatnonzero`
+            raise self.fault(wrong, what, way)
+
+    def fault(self, wrong: np.ndarray, what: str, way: str) -> ValueError:
+        """The error of `refuse`."""
         rows = np.flatnonzero(wrong)
         if rows[-1] <= 1 and self.line != 1 and len(self) > 2 and self.kind == "text":
             skipped = [*range(1, int(rows[-1]) + 2)]
             way = f"if they are further lines of the header: pandas.read_csv(path, skiprows={skipped}); else {way}"
         shown = ", ".join(f"{str(self.cells[row].as_py())[:60]!r} in {self._place(row)}" for row in rows[:3].tolist())
         more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
-        raise ValueError(f"{self.title} {what} in {counted(len(rows), 'cell')}: {shown}{more}; {way}")
+        return ValueError(f"{self.title} {what} in {counted(len(rows), 'cell')}: {shown}{more}; {way}")
 
     def _place(self, row: int) -> str:
         return f"row {row} (from 0)" if self.line is None else f"line {self.line + row}"
@@ -295,20 +288,19 @@ def matches(cells: pa.Array, pattern: str) -> np.ndarray:
     return _mask(compute.match_substring_regex(cells, pattern))
 
 
-def _integers(cells: pa.Array) -> np.ndarray | None:
+def _integers(cells: pa.Array) -> pa.Array | None:
     """int64 (n,) if every cell is an integer of at most 64 bits, in text a canonical one (7, not 007)."""
-    whole = None
-    if kind_of(cells.type) in ("text", "integer") and not cells.null_count:
-        with suppress(pa.ArrowInvalid):
-            cells[:1000].cast(pa.int64())  # a cast that fails takes a microsecond a cell
-            whole = cells.cast(pa.int64())
-    return None if whole is None or not whole.cast(cells.type).equals(cells) else whole.to_numpy()
-
-
-def _seconds(cells: pa.Array) -> np.ndarray:
-    """Arrow dates as seconds since 1970: whole numbers unless one has a fraction."""
-    micros = cells.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
-    return micros / 1e6 if (micros % 1_000_000).any() else micros // 1_000_000
+    if kind_of(cells.type) not in ("text", "integer") or cells.null_count:
+        return None
+    try:
+        cells[:1000].cast(pa.int64())  # a cast that fails takes a microsecond a cell
+        whole = cells.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+    if kind_of(cells.type) == "integer":
+        return whole
+    padded = compute.or_(compute.starts_with(cells, "0"), compute.starts_with(cells, "-0"))  # 007, 0x1F, -0
+    return whole if set(cells.filter(padded).to_pylist()) <= {"0"} else None
 
 
 _KINDS = {
@@ -397,7 +389,7 @@ class Table:
         """The error for a table without a column of these roles, with what to type."""
         if len(self.columns) == 1 and self.delimiter is None and self.header is not None:
             ((name, column),) = self.columns.items()
-            return unparted(self.name, name if self.header else str(column.cells[0]))
+            return files.unparted(self.name, name if self.header else str(column.cells[0]))
         usual = " and of ".join(f"{role} ({', '.join(NAMES[role][:6])}, ...)" for role in roles)
         typed = " and ".join(f"{role}=..." for role in roles)
         text = f"{self.name} has no column with a usual name of {usual}; type {typed}, of {listed(self.columns)}"
@@ -417,8 +409,8 @@ class Table:
         return Reading(self.name, kind, names, self.header, self.delimiter, roles, *about)
 
 
-@brief()
-def read_table(source: FileOrFrame, **text: Unpack[TextWords]) -> Table:
+@files.brief()
+def read_table(source: FileOrFrame, **text: Unpack[files.TextWords]) -> Table:
     r"""Read a table: text (.csv, .tsv, .txt, .dat), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz,
     a DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
 
@@ -450,7 +442,7 @@ def read_table(source: FileOrFrame, **text: Unpack[TextWords]) -> Table:
         return _of_entries(source, f"the {type(source).__name__}")  # pyright: ignore[reportArgumentType]
     if not isinstance(source, str | os.PathLike | list | tuple):
         raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
-    parts = [read_located(where, text) for where in locate_all(source)]
+    parts = [read_located(where, text) for where in files.locate_all(source)]
     return with_rows(parts[0] if len(parts) == 1 else _joined(str(source), parts))
 
 
@@ -459,16 +451,14 @@ def with_rows(table: Table) -> Table:
     columns = list(table.columns.values())
     if columns and not len(columns[0]) and not table.shape:
         raise ValueError(f"{table.name} has a header and no rows; at least one row is needed")
-    if len(columns) < 2 or table.header is False:
-        return table
-    again = np.ones(len(columns[0]), bool)
-    for column in columns:
-        if column.kind != "text" or not again.any():
-            return table
-        name = "" if column.name.startswith(NO_NAME) else column.name
-        again &= compute.equal(column.cells, name).to_numpy(zero_copy_only=False)
-    way = "leave these rows out, or if the first line is data, type header=False"
-    columns[0].refuse(again, "repeats the names of the columns", way)
+    if len(columns) > 1 and table.header is not False and all(column.kind == "text" for column in columns):
+        again = np.ones(len(columns[0]), bool)
+        for column in columns:
+            if again.any():
+                name = "" if column.name.startswith(files.NO_NAME) else column.name
+                again &= _mask(compute.equal(column.cells, name))
+        way = "leave these rows out, or if the first line is data, type header=False"
+        columns[0].refuse(again, "repeats the names of the columns", way)
     return table
 
 
@@ -488,11 +478,11 @@ def _joined(name: str, parts: list[Table]) -> Table:
     return replace(parts[0], name=f"{name} ({counted(len(parts), 'part')})", columns=columns)
 
 
-def read_located(where: Locator, words: TextWords) -> Table:
+def read_located(where: files.Locator, words: files.TextWords) -> Table:
     """The table of one file, with the columns that its name names."""
-    if where.suffix not in TABLES:
-        raise unknown_ending(where, TABLES)
-    with reading(where):
+    if where.suffix not in files.TABLES:
+        raise files.unknown_ending(where, files.TABLES)
+    with files.reading(where):
         table = _read(where, words)
     lengths = {len(column) for column in table.columns.values()}
     if not table.matrices and len(lengths) > 1:
@@ -503,15 +493,15 @@ def read_located(where: Locator, words: TextWords) -> Table:
     return replace(table, columns=kept, matrices={n: m for n, m in table.matrices.items() if n in where.columns})
 
 
-def _read(where: Locator, words: TextWords) -> Table:
+def _read(where: files.Locator, words: files.TextWords) -> Table:
     name = str(where.path)
-    if where.suffix in TEXT:
-        text = read_text(where, text_of(words))
+    if where.suffix in files.TEXT:
+        text = files.read_text(where, files.text_of(words))
         names = text.cells.column_names
         columns = {at: Column(at, plain_cells(text.cells.column(at)), name, text.line) for at in names}
         return Table(name, columns, text.header, text.delimiter)
-    if where.suffix == SHEET:
-        header = text_of(words).header
+    if where.suffix == files.SHEET:
+        header = files.text_of(words).header
         return Table(name, {at: Column(at, cells, name) for at, cells in _sheet(where, header).items()}, header)
     if where.suffix != ".npz":
         return Table(name, frame_columns(read_frame(where), name))
@@ -525,19 +515,19 @@ def _read(where: Locator, words: TextWords) -> Table:
 _SHEET_MB, _SHEET_RATIO = 10, 100  # what a part of a workbook may be unpacked to in any case, and how many times larger
 
 
-def _sheet(where: Locator, header: bool) -> dict[str, pa.Array]:
+def _sheet(where: files.Locator, header: bool) -> dict[str, pa.Array]:
     """The columns of a workbook's first sheet as text, dates as ISO dates."""
     with zipfile.ZipFile(where.path) as archive:
         for part in archive.infolist():
             if part.file_size > max(_SHEET_MB * 1_000_000, _SHEET_RATIO * part.compress_size):
                 raise ValueError(f"{where.path} announces {part.file_size:,} bytes of {part.filename}; save it as CSV")
-    with closing(extra("openpyxl", "excel").load_workbook(where.path, read_only=True, data_only=True)) as book:
+    with closing(files.extra("openpyxl", "excel").load_workbook(where.path, read_only=True, data_only=True)) as book:
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # a size that it announces is filled with empty cells
         rows = [list(map(_written, row)) for row in sheet.iter_rows(values_only=True)]
     columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
     heads = [column[0] for column in columns]
-    names = named(where, heads) if header else [str(place) for place in range(len(heads))]
+    names = files.named(where, heads) if header else [str(place) for place in range(len(heads))]
     return {name: pa.array(column[header:], pa.string()) for name, column in zip(names, columns, strict=True)}
 
 
@@ -590,6 +580,7 @@ def complete(columns: dict[str, Column], missing: str) -> tuple[dict[str, Column
     others; ValueError where none is complete."""
     if missing == "raise":
         return columns, []
+    check_choice(missing, "missing", ("raise", "drop"))
     gone = np.any([column.missing for column in columns.values()], axis=0)
     gaps = ", ".join(f"{c.missing.sum():,} without {c.name}" for c in columns.values() if c.missing.any())
     if gone.all():

@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import pyarrow as pa
 
 from nearkin._check import check_choice
 from nearkin._fields import FileOrFrame, counted
-from nearkin._pairs import Coded, joined
+from nearkin._pairs import Coded, coded
 from nearkin._types import Record
 from nearkin.data.accompanying import whole_or_text
 from nearkin.data.comparisons.forms import comparisons_from_array, comparisons_from_names, rated_quadruplets
@@ -187,9 +188,8 @@ def _rows(
     form: str, shown: list[Column], others: dict[str, Column], value: str | None, scale: tuple[float, float] | None
 ) -> "tuple[np.ndarray | Coded, Record]":
     """Rows of ids (m, 3) or (m, 4), the chosen object first, and the columns that go with them."""
-    parts = [column.ids() for column in shown]
-    ids = joined(parts) if all(isinstance(part, Coded) for part in parts) else None  # pyright: ignore[reportArgumentType]
-    names = np.stack([column.plain_ids() for column in shown], axis=1) if ids is None else _array(ids)
+    ids = _joined([column.ids() for column in shown])
+    names = ids.array()
     more: Record = {
         "weights": others["weight"].numbers() if "weight" in others else None,
         "annotators": others["rater"].labels() if "rater" in others else None,
@@ -210,7 +210,7 @@ def _rows(
         rows = names[:, np.stack([0 * near, 1 + near, 1 + far], axis=1)].reshape(-1, 3)  # every pair of ranks
         origin = np.repeat(np.arange(len(names)), len(near))
     else:
-        return names if ids is None else ids, more
+        return ids, more
     more = {
         name: None if values is None else values[origin.T[0] if origin.ndim == 2 else origin]
         for name, values in more.items()
@@ -218,8 +218,13 @@ def _rows(
     return rows, more | {"judgements": origin}
 
 
-def _array(ids: Coded) -> np.ndarray:
-    return np.asarray(ids.names.to_numpy(zero_copy_only=False))[ids.codes]
+def _joined(parts: list[Coded]) -> Coded:
+    """Columns of equal length as one (n, columns) array of codes; of integers and text all are text."""
+    kind = parts[0].names.type if len({part.names.type for part in parts}) == 1 else pa.string()
+    every = coded(pa.concat_arrays([part.names.cast(kind) for part in parts]))
+    starts = np.cumsum([0, *(len(part.names) for part in parts)])
+    codes = [every.codes[start:][part.codes] for part, start in zip(parts, starts, strict=False)]
+    return Coded(np.stack(codes, axis=1), every.names)
 
 
 def _on_scale(rating: Column, scale: tuple[float, float] | None) -> tuple[np.ndarray, bool]:
