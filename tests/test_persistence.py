@@ -14,17 +14,6 @@ def pq(rng):
     return ProductQuantizer(4, 16, init="identity", n_lists=4, max_iter=2, random_state=seed).fit(X)
 
 
-def test_a_quantizer_comes_back_as_it_was(tmp_path, pq, rng):
-    X = rng.normal(size=(50, 8)).astype(np.float32)
-    pq.save(tmp_path / "pq")
-    again = ProductQuantizer.load(tmp_path / "pq")
-    np.testing.assert_array_equal(again.encode(X), pq.encode(X))
-    np.testing.assert_array_equal(again.decode(pq.encode(X)), pq.decode(pq.encode(X)))
-    assert again.get_params() == {**pq.get_params(), "random_state": None}
-    assert again.history_ == pq.history_
-    assert again.partial_fit(X).distortion(X) < 2 * pq.distortion(X)
-
-
 def test_another_class_is_refused(tmp_path, pq):
     pq.save(tmp_path / "pq")
 

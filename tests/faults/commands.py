@@ -84,16 +84,10 @@ def _judge(words: list[str], work: Path, places: dict[str, str]) -> str:
     lines = [line for line in result.stderr.splitlines() if line.startswith("nearkin: ")]
     most = len(lines) if words[0] == "check" else 1  # which names every damaged file
     wanted = (1, 2) if words[0] == "check" else (2,)  # 1: it is damaged, the answer to the question
-    if (
-        result.exit_code not in wanted
-        or not 1 <= len(lines) <= most
-        or result.stderr.splitlines()[-len(lines) :] != lines
-    ):
+    last = result.stderr.splitlines()[-len(lines) :]
+    if result.exit_code not in wanted or not 1 <= len(lines) <= most or last != lines or "a fault of" in lines[0]:
         raise Fault(told)
-    if "a fault of nearkin's" in lines[0]:
-        raise Fault(told)
-    kept = {"parts", ".out.parts"}  # from which compress goes on
-    if left - kept:
+    if left - {"parts", ".out.parts"}:  # from which compress goes on
         raise Fault(f"{told}, left {sorted(left)}")
     raise ValueError(lines[0])
 
@@ -123,7 +117,4 @@ def _places(home: str) -> dict[str, str]:
     np.save(path / "truth.npy", np.tile(np.arange(10), (12, 1)))
     quantizer = nk.ProductQuantizer(2, 8, rotation=None, max_iter=1, random_state=0)
     nk.Index.build(X, quantizer, keep_vectors=True).save(path / "idx")
-    return {name: str(path / file) for name, file in _GOOD.items()}
-
-
-_GOOD = {"GOOD": "good.npy", "GOOD_TRUTH": "truth.npy", "IDX": "idx"}
+    return {"GOOD": str(path / "good.npy"), "GOOD_TRUTH": str(path / "truth.npy"), "IDX": str(path / "idx")}

@@ -21,12 +21,7 @@ import numpy as np
 import nearkin as nk
 from nearkin._storage.manifest import write_manifest
 from nearkin.data import comparisons_from_names as named
-from nearkin.quantization import (
-    AxisQuantizer,
-    ProductResidualQuantizer,
-    ResidualQuantizer,
-    ScalarQuantizer,
-)
+from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
 from nearkin.quantization.codecs import HASHERS
 from tests.faults.child import CLEAN, Fault
 from tests.faults.mutate import damaged
@@ -92,7 +87,8 @@ def damage(whole: Files, other: Files, rng: random.Random) -> Files:
     if way < 4:
         files[name] = damaged(files[name], list(whole.values()), rng)
     elif way == 4:
-        _swap(files, other, rng.sample(sorted(files), rng.randint(1, len(files))))
+        swapped = rng.sample(sorted(files), rng.randint(1, len(files)))
+        files |= {name: other[name] for name in swapped if name in other}
     elif way == 5:
         files[name] = rng.choice(sorted(other.items()))[1]
     elif way == 6:
@@ -113,12 +109,6 @@ _VALUES: tuple[Any, ...] = (
 )
 
 
-def _swap(files: Files, other: Files, names: list[str]) -> None:
-    for name in names:
-        if name in other:
-            files[name] = other[name]
-
-
 def _edited(data: bytes, rng: random.Random) -> bytes:
     """JSON with one to three values replaced, keys renamed or removed, anywhere in it."""
     record = json.loads(data)
@@ -129,20 +119,15 @@ def _edited(data: bytes, rng: random.Random) -> bytes:
             break
         holder, key = rng.choice(places)
         way = rng.randrange(5)
+        source, found = rng.choice(places)
+        copied = deepcopy(source[found])
         if way == 0:
             del holder[key]
         elif way == 1 and isinstance(holder, dict):
             holder[f"{key}x"] = holder.pop(key)
-        elif way == 2:
-            source, found = rng.choice(places)
-            holder[key] = json.loads(json.dumps(source[found])) if found in _keys(source) else None
         else:
-            holder[key] = deepcopy(rng.choice(_VALUES))
+            holder[key] = copied if way == 2 else deepcopy(rng.choice(_VALUES))
     return json.dumps(record).encode()
-
-
-def _keys(holder: Any) -> Any:
-    return holder if isinstance(holder, dict) else range(len(holder))
 
 
 def _walk(value: Any, places: list[tuple[Any, Any]]) -> None:
@@ -212,9 +197,7 @@ def kinds() -> list[Kind]:
         "exact": lambda seed: nk.Index.build(X[seed:], metric=("l2", "ip")[seed]),
         "coded": lambda seed: nk.Index.build(X, quantizers["product"](seed), ids=_text_ids(seed), keep_vectors=True),
         "cosine": lambda seed: nk.Index.build(X, quantizers["scalar"](seed), metric="cosine", ids=_numbers(seed)),
-        "lists": lambda seed: nk.Index.build(
-            X, nk.ProductQuantizer(2, 8, **quick, n_lists=3, random_state=seed), ids=_numbers(seed)
-        ),
+        "lists": lambda seed: nk.Index.build(X, quantizers["product"](seed).set_params(n_lists=3), ids=_numbers(seed)),
         "norms": lambda seed: nk.Index.build(X, quantizers["product"](seed), norms=True),
         "bits": lambda seed: nk.Index.build(X, nk.RandomHyperplanes(16, random_state=seed), metric="hamming"),
     }

@@ -1,6 +1,7 @@
 """Ways to damage a file: bytes changed, moved, cut, announced sizes made huge, and what text files meet."""
 
 import random
+from collections.abc import Callable
 
 _NUMBERS = (0, 1, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**32 - 1, 2**40, 2**63 - 1, 2**64 - 1)
 _TOKENS = (
@@ -10,11 +11,25 @@ _TOKENS = (
 )
 
 
+Piece = tuple[bytes, int]  # what is written at a place, and in place of how many bytes
+
+
 def damaged(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
     """`data` after one to four random damages; `others` lend pieces."""
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        data = rng.choice(_DAMAGES)(data or b"\0", others, rng)
+        data = _once(data or b"\0", others, rng)
     return data
+
+
+def _once(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
+    at, way = _place(data, rng), rng.choice(("splice", "recode", *_PIECES, "flip", "token"))
+    if way == "splice":
+        other = rng.choice(others)
+        return data[:at] + other[_place(other, rng) :]
+    if way == "recode":
+        return data.decode("latin-1").encode(rng.choice(("utf-16", "utf-16-le", "utf-32", "utf-8")))
+    piece, width = _PIECES[way](data, at, rng)
+    return data[:at] + piece + data[at + width :]
 
 
 def _place(data: bytes, rng: random.Random) -> int:
@@ -27,53 +42,23 @@ def _place(data: bytes, rng: random.Random) -> int:
     return rng.randrange(len(data))
 
 
-def _flip(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    at = _place(data, rng)
-    return data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :]
+def _number(rng: random.Random) -> Piece:
+    width = rng.choice((2, 4, 8))
+    return (rng.choice(_NUMBERS) % 256**width).to_bytes(width, "little"), width
 
 
-def _byte(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    at = _place(data, rng)
-    return data[:at] + bytes([rng.choice((0, 255, 127, 128, rng.randrange(256)))]) + data[at + 1 :]
+def _repeat(data: bytes, rng: random.Random) -> Piece:
+    to = _place(data, rng)
+    return data[to : to + rng.choice((1, 4, 30))], 0
 
 
-def _number(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    at, width = _place(data, rng), rng.choice((2, 4, 8))
-    number = rng.choice(_NUMBERS) % 256**width
-    return data[:at] + number.to_bytes(width, "little") + data[at + width :]
-
-
-def _cut(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    return data[: _place(data, rng)]
-
-
-def _remove(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    at = _place(data, rng)
-    return data[:at] + data[at + rng.choice((1, 2, 8, 50)) :]
-
-
-def _insert(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    at = _place(data, rng)
-    return data[:at] + rng.randbytes(rng.choice((1, 2, 8))) + data[at:]
-
-
-def _token(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    at = _place(data, rng)
-    return data[:at] + rng.choice(_TOKENS) + data[at + rng.randrange(3) :]
-
-
-def _repeat(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    at, to = _place(data, rng), _place(data, rng)
-    return data[:at] + data[to : to + rng.choice((1, 4, 30))] + data[at:]
-
-
-def _splice(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    other = rng.choice(others)
-    return data[: _place(data, rng)] + other[_place(other, rng) :]
-
-
-def _recode(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    return data.decode("latin-1").encode(rng.choice(("utf-16", "utf-16-le", "utf-32", "utf-8")))
-
-
-_DAMAGES = (_flip, _flip, _byte, _number, _cut, _remove, _insert, _token, _token, _repeat, _splice, _recode)
+_PIECES: dict[str, Callable[[bytes, int, random.Random], Piece]] = {
+    "flip": lambda data, at, rng: (bytes([data[at] ^ (1 << rng.randrange(8))]), 1),
+    "byte": lambda data, at, rng: (bytes([rng.choice((0, 255, 127, 128, rng.randrange(256)))]), 1),
+    "number": lambda data, at, rng: _number(rng),
+    "cut": lambda data, at, rng: (b"", len(data)),
+    "remove": lambda data, at, rng: (b"", rng.choice((1, 2, 8, 50))),
+    "insert": lambda data, at, rng: (rng.randbytes(rng.choice((1, 2, 8))), 0),
+    "token": lambda data, at, rng: (rng.choice(_TOKENS), rng.randrange(3)),
+    "repeat": lambda data, at, rng: _repeat(data, rng),
+}

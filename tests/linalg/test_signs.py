@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from nearkin.hashing import ITQ
-from nearkin.hashing.bits import pack_signs
 from nearkin.linalg.signs import affine_values
 from tests.covering import each
 
@@ -50,15 +48,3 @@ def test_shapes_that_do_not_fit_never_read_outside(rng):
         affine_values(X, mean, P, 1.0, np.zeros(1))
     with pytest.raises(ValueError, match="shapes"):
         affine_values(X[:, :5], mean, P)
-
-
-def test_codes_are_the_signs_of_the_values_in_any_block_and_not_of_what_is_not_finite(rng, monkeypatch):
-    X = rng.standard_normal((600, 8)).astype(np.float32)
-    model = ITQ(4, random_state=0, max_iter=2).fit(X)
-    codes = pack_signs(model.project(X))
-    monkeypatch.setattr("nearkin.hashing.base.ENCODED", 70)
-    np.testing.assert_array_equal(model.encode(X), codes)
-    for bad in (np.nan, np.inf, -np.inf):
-        X[555, 3] = bad
-        with pytest.raises(ValueError, match=r"NaN or infinity in 1 of 600 rows, the first is row 555"):
-            model.encode(X)
