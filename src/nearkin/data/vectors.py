@@ -226,6 +226,10 @@ def choose(kinds: dict[str, str], source: str, typed: Sequence[str] | None = Non
         return lists, ids
     numeric = [name for name in kinds if kinds[name] in _NUMERIC and name != ids]
     if not lists and (names := numbered(numeric)):
+        prefix = names[0].rstrip("0123456789")
+        rest = [name for name in kinds if name not in (*names, ids) and name.rstrip("0123456789") == prefix]
+        if rest and prefix:
+            raise ValueError(f"{source}: column {rest[0]!r} has no number in its first row, as {names[0]!r} has")
         return names, ids
     what = f"{source} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
     way = f"type which hold the vectors: columns=[{listed(map(repr, lists or numeric))}], or of a file, its name:x,y"
