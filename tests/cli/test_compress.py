@@ -43,10 +43,10 @@ def test_without_a_method_codes_are_compared(tmp_path: Path, rng: np.random.Gene
 
 @each("metric", ["l2", "ip", "cosine"])
 def test_python_and_the_command_line_give_the_same_code(tmp_path: Path, rng: np.random.Generator, metric: str) -> None:
-    X = (rng.normal(size=(700, 20)) * rng.gamma(2, size=(700, 1))).astype(np.float32)
+    X = (rng.normal(size=(520, 8)) * rng.gamma(2, size=(520, 1))).astype(np.float32)
     np.save(tmp_path / "X.npy", X)
-    run_json("compress", tmp_path / "X.npy", "--bytes", 16, "--metric", metric, "--out", tmp_path / "idx")
-    nk.Index.build(X, 16, metric=metric, random_state=0).save(tmp_path / "built")
+    run_json("compress", tmp_path / "X.npy", "--bytes", 4, "--metric", metric, "--out", tmp_path / "idx")
+    nk.Index.build(X, 4, metric=metric, random_state=0).save(tmp_path / "built")
     for file in ("index.faiss", "arrays.safetensors"):
         assert (tmp_path / "idx" / file).read_bytes() == (tmp_path / "built" / file).read_bytes()
 

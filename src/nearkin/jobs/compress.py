@@ -11,7 +11,7 @@ again. The folder's added.json lists the parts."""
 import copy
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -287,7 +287,10 @@ class _Job:
         size, method = self.choice.size, self.choice.method
         with self.steps.step("train") as callback:
             if method != BEST:
-                sample = normalised(sample) if size.metric == "cosine" else sample
+                if size.metric == "cosine":
+                    sample = normalised(sample)
+                    # of norm 1, as the queries are: distances rank alike, and only these choose a rotation
+                    size = size if self.queries is None else replace(size, metric="l2")
                 return Best(*fitted_codec(CODECS[method], size, sample, self.queries, callback), [])
             return best(
                 sample, size.n_bytes, self.queries, self.choice.seconds,
@@ -335,7 +338,7 @@ def _usable_queries(queries: np.ndarray, choice: Choice, d: int) -> np.ndarray:
     metric = choice.size.metric
     if choice.method != BEST:
         made = CODECS[choice.method].unfitted(choice.size)
-        if not isinstance(made, nk.ProductQuantizer) or made.n_lists or made.rotation is None or metric != "l2":
+        if not isinstance(made, nk.ProductQuantizer) or made.n_lists or made.rotation is None or metric == "ip":
             raise ValueError(
                 "queries choose between codecs (method 'best') or, by distance, between the starts of a rotation (of "
                 "'product', 'cayley', 'givens-...', without lists); this method trains in one way: leave queries out"
