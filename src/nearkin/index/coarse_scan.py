@@ -97,11 +97,9 @@ class CoarseScan:
 
     def cut(self, n_rows: int) -> None:
         """Leave the first rows; no thread may search meanwhile."""
-        if self._made is not None:
-            faiss_index.cut(self._made.codes, n_rows)
-            self._made = self._made._replace(scan=_fast_scan(self._made.codes))
-            if n_rows < self._made.tried:
-                self._made = self._made._replace(tried=0)
+        if (made := self._made) is not None:
+            faiss_index.cut(made.codes, n_rows)
+            self._made = made._replace(scan=_fast_scan(made.codes), tried=made.tried if n_rows >= made.tried else 0)
 
 
 def _following(made: _Made | None, inner: Coded, tried: Tried, places: np.ndarray | None) -> _Made:

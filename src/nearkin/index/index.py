@@ -15,7 +15,7 @@ import numpy as np
 from nearkin._check import check_choice, check_integer, check_magnitude, check_not_vanishing, check_vectors, take_names
 from nearkin._faiss import add_codes
 from nearkin._fields import StrPath, counted
-from nearkin._guard import Guard, uninterrupted
+from nearkin._guard import Guard, alone, uninterrupted
 from nearkin._pairs import unordered
 from nearkin._storage import one_version, verification
 from nearkin._types import ArrayLike, Seed
@@ -58,8 +58,9 @@ class Index:
     at their `norms`: one for all vectors that have the same (1 for "cosine"), or a byte a vector in an index
     built with `norms`.
 
-    Threads may share an index. Searches run at the same time; `add`, `remove`, `update`, `merge` run alone, and what
-    raises or is interrupted changes nothing. A copy or pickle is of one moment and shares nothing with its index.
+    Threads may share an index. Searches run at the same time, and wait for a change; a change while a search runs is a
+    RuntimeError. What raises or is interrupted changes nothing. A copy or pickle is of one moment and shares nothing
+    with its index.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ class Index:
     ------
     ValueError, TypeError: by each call, before anything changes: another width, NaN, unknown or repeated ids, ids of
         another kind, an unknown metric.
-    RuntimeError: a callback of a search that changes its index, a change of a view, and a view of what has changed.
+    RuntimeError: a change while a search runs, in its callback too, a change of a view, and a view of what has changed.
 
     Examples
     --------
@@ -305,7 +306,7 @@ class Index:
 
         Ids and kept vectors stay. ValueError, and no change, for another number of vectors.
         """
-        with self._guard.reading():
+        with alone:
             before, fresh = self._rows, type(self).empty(self.n_features, quantizer, self.metric, norms=self.norms)
             if self.n_lists is not None and self.n_lists == fresh.n_lists:
                 fresh.n_probe = cast(int, self.n_probe)
@@ -322,7 +323,7 @@ class Index:
     def _put(self, X: np.ndarray | VectorFile, plan: Callable[[RowIds], NewIds], callback: Callback | None) -> Self:
         """Add rows X (m, d) as `plan` determines, which raises where the index cannot take them."""
         while True:
-            with self._guard.reading():
+            with alone:  # other threads may plan, or search
                 before, inner, quantizer = self._rows, self.faiss_index, self.quantizer
                 after = plan(before)  # errors come before the work
             if not len(X):
@@ -355,7 +356,7 @@ class Index:
         """
         if other is self:
             raise ValueError("other is this index itself; give another one")
-        with self._guard.writing(other._guard), uninterrupted():
+        with self._guard.writing(), other._guard.writing(), uninterrupted():
             if any(index.ids is not None or index.kept is not None for index in (self, other)):
                 raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
             parts.check_mergeable(self._parts(), other._parts())

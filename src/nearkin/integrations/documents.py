@@ -3,6 +3,7 @@
 import copy
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -14,8 +15,7 @@ import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_vectors
 from nearkin._faiss import answered
-from nearkin._fields import StrPath
-from nearkin._guard import Guard
+from nearkin._fields import Extra, StrPath
 from nearkin._json import parsed_json
 from nearkin._storage import one_version, open_file, read_config, saving_folder
 from nearkin._types import ArrayLike, Record
@@ -55,7 +55,7 @@ class Documents:
         keeps until then, and with `keep_vectors` at 100,000 and each further power of ten.
     keep_vectors, oversample: rescoring, as in `Index.build` and `Index.search`.
 
-    Threads may share them: `guard` is that of an index.
+    Threads may share them: whoever reads or changes them holds the `lock`.
     """
 
     quantizer: Quantizer | int | None = None
@@ -64,7 +64,7 @@ class Documents:
     oversample: float | None = None
     index: Index | None = field(default=None, init=False)
     records: dict[str, Record] = field(default_factory=dict, init=False)
-    guard: Guard = field(default_factory=Guard, init=False)
+    lock: Extra = field(default_factory=threading.RLock, init=False)
     _due: int = field(default=_NEVER, init=False)  # vectors that train the quantizer next
 
     def __post_init__(self) -> None:
@@ -80,16 +80,19 @@ class Documents:
         elif self.quantizer is not None:
             raise TypeError(f"quantizer is {self.quantizer!r}; give bytes a vector, or a quantizer that is fitted")
 
-    def __getstate__(self) -> dict[str, object]:
-        with self.guard.reading():  # a copy or pickle is of one moment
-            return vars(self) | {"index": copy.copy(self.index), "records": dict(self.records)}
+    def __getstate__(self) -> Record:
+        with self.lock:  # a copy or pickle is of one moment
+            return vars(self) | {"index": copy.copy(self.index), "records": dict(self.records), "lock": None}
+
+    def __setstate__(self, state: Record) -> None:
+        vars(self).update(state, lock=threading.RLock())
 
     def put(self, ids: Sequence[str], records: Sequence[Record], vectors: Sequence[ArrayLike | None]) -> None:
         """Add records under ids, or replace them, with their vectors or None. ValueError for an id given twice."""
         if len(set(ids)) < len(ids):
             raise ValueError("ids hold an id twice; give each document its own")
         some = [i for i, vector in enumerate(vectors) if vector is not None]
-        with self.guard.writing():
+        with self.lock:
             if some or self.index is not None:
                 self._put(ids, [ids[i] for i in some], np.array([vectors[i] for i in some], np.float32))
             self.records |= dict(zip(ids, records, strict=True))
@@ -118,7 +121,7 @@ class Documents:
     def remove(self, ids: Iterable[object]) -> None:
         """Take out the records of ids; unknown ones are passed over. TypeError for a single id."""
         names = listed(ids)
-        with self.guard.writing():
+        with self.lock:
             if self.index is not None:
                 self.index.remove(list(set(names)), unknown="drop")
                 if not len(self.index):
@@ -130,7 +133,7 @@ class Documents:
         self, vector: ArrayLike, k: int, keep: Callable[[str], bool] | None = None
     ) -> tuple[list[str], list[float]]:
         """Ids and scores of up to k records with a vector near to this one (d,), of those whose ids `keep` accepts;
-        called, and its answers used, while `guard.reading()`."""
+        called, and its answers used, under the `lock`."""
         if self.index is None or not len(self.index):
             return [], []
         among = None if keep is None else [name for name in self.index.row_ids.tolist() if keep(name)]
@@ -147,7 +150,7 @@ class Documents:
         config = {"library": library, **{name: vars(self)[name] for name in _SAVED}}
         if not isinstance(self.quantizer, int):  # a fitted one is in the index
             config["quantizer"] = None
-        with self.guard.reading(), saving_folder(path, KIND, config, overwrite) as folder:
+        with self.lock, saving_folder(path, KIND, config, overwrite) as folder:
             with (folder / _FILE).open("w", encoding="utf-8") as file:
                 for name, record in self.records.items():
                     file.write(json.dumps({"id": name, **record}) + "\n")

@@ -56,7 +56,7 @@ class HaystackStore:
         policy."""
         if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
             raise ValueError("documents must be a list of haystack's Document")
-        with self.documents.guard.writing():
+        with self.documents.lock:
             new = {each.id: each for each in documents}
             again = sorted(set(new) & set(self.documents.records))
             if policy == DuplicatePolicy.SKIP:
@@ -77,7 +77,7 @@ class HaystackStore:
         self, query_embedding: list[float], filters: Filters = None, top_k: int = 10
     ) -> list[Document]:
         """The documents nearest to the embedding, with their scores."""
-        with self.documents.guard.reading():
+        with self.documents.lock:
             keep = set(self._accepted(filters)).__contains__ if filters else None
             names, scores = self.documents.nearest(query_embedding, top_k, keep)
             return [self._document(name, score) for name, score in zip(names, scores, strict=True)]

@@ -63,7 +63,7 @@ class LangChainStore(VectorStore):
         unknown ids are passed over. ValueError without ids and filter: `ids=list(store.documents.records)` are all."""
         if ids is None and not filter:
             raise ValueError("ids and filter are missing; give one, or ids=list(store.documents.records) for all")
-        with self.documents.guard.writing():
+        with self.documents.lock:
             accepts, records = self._accepts(filter), self.documents.records
             names = list(records) if ids is None else [name for name in listed(ids) if name in records]
             self.documents.remove([name for name in names if accepts is None or accepts(name)])
@@ -102,7 +102,7 @@ class LangChainStore(VectorStore):
         return [found for found, _ in self._near(embedding, k, filter)]
 
     def _near(self, vector: list[float], k: int, filter: Filter) -> list[tuple[Document, float]]:
-        with self.documents.guard.reading():
+        with self.documents.lock:
             found = zip(*self.documents.nearest(vector, k, self._accepts(filter)), strict=True)
             return [(self._document(name), score) for name, score in found]
 
@@ -116,7 +116,7 @@ class LangChainStore(VectorStore):
         self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter = None
     ) -> list[Document]:
         """k of the `fetch_k` nearest documents that are near to the query and far from each other."""
-        with self.documents.guard.reading():
+        with self.documents.lock:
             names, _scores = self.documents.nearest(embedding, fetch_k, self._accepts(filter))
             if self.documents.index is None or not names:
                 return []

@@ -59,7 +59,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
 
     def delete(self, ref_doc_id: str) -> None:
         """Remove the nodes of a document."""
-        with self._documents.guard.writing():
+        with self._documents.lock:
             records = self._documents.records.items()
             self._documents.remove([name for name, record in records if record["ref_doc_id"] == ref_doc_id])
 
@@ -68,7 +68,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
         without ids and filters."""
         if node_ids is None and not (filters and filters.filters):
             raise ValueError("node_ids and filters are missing; give one, or call clear() to remove all nodes")
-        with self._documents.guard.writing():
+        with self._documents.lock:
             self._documents.remove(self._accepted(node_ids, filters))
 
     async def adelete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> None:
@@ -84,7 +84,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
         """The nodes nearest to the query's embedding, and their cosines."""
         if query.mode != VectorStoreQueryMode.DEFAULT or query.query_embedding is None:
             raise ValueError(f"query has the mode {query.mode}; it must be 'default', with an embedding")
-        with self._documents.guard.reading():
+        with self._documents.lock:
             allowed = None
             if query.filters is not None or query.node_ids or query.doc_ids:  # an empty list limits nothing
                 records, docs = self._documents.records, query.doc_ids
