@@ -78,7 +78,7 @@ def test_numbers_are_packed_as_faiss_packs_them(rng: np.random.Generator) -> Non
         codebooks = rng.standard_normal((3, 2**bits, 6)).astype(np.float32)
         quantizer = faiss.ResidualQuantizer(6, 3, bits)
         additive.fill(quantizer, codebooks[None], 4)
-        numbers = additive.steady_numbers(quantizer, X)
+        numbers = additive.steady_numbers(X, codebooks[None], 4)
         np.testing.assert_array_equal(additive.packed(quantizer, numbers), quantizer.compute_codes(X), f"{bits} bits")
         np.testing.assert_allclose(
             quantizer.decode(additive.packed(quantizer, numbers)), additive.decode(numbers, codebooks), atol=1e-5

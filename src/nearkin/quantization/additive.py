@@ -18,6 +18,7 @@ the error of unseen vectors:
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 import faiss
@@ -28,6 +29,7 @@ from nearkin._check import check_queries
 from nearkin._exact import nearest
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
+from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import nearest_orthogonal, principal_axes, reached
 from nearkin.statistics import CellSums
 
@@ -35,7 +37,8 @@ _TABLES = 4096  # total centroids up to which FAISS's search by inner products o
 _BUCKETED = range(8, 25)  # beam widths for which 3 of a codebook's 8 buckets suffice
 _BUCKETS_PAY = 64  # centroids from which FAISS's search by buckets is quicker; it has .02 % more error
 _CACHED = 512  # rows whose products with all centroids stay in the cache
-_BLOCK = 64  # rows coded at a time
+_BLOCK = 64  # rows coded at a time without tables
+_LARGEST = 1 << 26  # numbers of the tables that `steady_numbers` takes: a quarter of a gigabyte
 
 
 @dataclass(frozen=True)
@@ -135,11 +138,71 @@ def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int, *
         quantizer.is_trained = True
 
 
-def steady_numbers(quantizer: faiss.AdditiveQuantizer, Z: np.ndarray) -> np.ndarray:
-    """FAISS's numbers of centroids (n, codebooks) int32 for vectors Z (n, d'), in blocks of one size: the rounding of
-    its products depends on the batch size. `quantizer` adds no norms."""
-    padded = np.pad(Z.astype(np.float32, copy=False), ((0, -len(Z) % _BLOCK), (0, 0)))
-    return _numbers(quantizer, padded, _BLOCK)[: len(Z)]
+def beam_search(
+    quantizer: faiss.ResidualQuantizer, X: np.ndarray, products: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (n, beam, M) int32 of the centroids whose sums are nearest to vectors X (n, w) float32, nearest first,
+    and the squared errors (n, beam); `products` (n, M K) float32 are the vectors' with all centroids."""
+    beam, norms = quantizer.max_beam_size, np.einsum("nw,nw->n", X, X)
+    numbers, errors = np.empty((len(X), beam, quantizer.M), np.int32), np.empty((len(X), beam), np.float32)
+    out = map(faiss.swig_ptr, (numbers, errors))
+    quantizer.refine_beam_LUT(len(X), *map(faiss.swig_ptr, (norms, products)), beam, *out)
+    return numbers, errors
+
+
+def steady_numbers(
+    Z: np.ndarray, codebooks: np.ndarray, beam: int, turns: np.ndarray | None = None, share: float = 0.0
+) -> np.ndarray:
+    """Numbers of centroids (n, splits M) int32 for vectors Z (n, splits w) under codebooks (splits, M, K, w). FAISS's
+    own products are rounded by a row's place in its batch, and equal rows got different codes where centroids tie: so
+    they are formed here. Beyond `_LARGEST` numbers of tables they are FAISS's, in blocks of one size.
+
+    With `turns` (splits, w, w), which vectors were multiplied by, the last column of a part is its error's, by `share`:
+    a first encoding, by a narrow beam, measures it.
+    """
+    splits, M, _, width = codebooks.shape
+    coders, plain = _coders(codebooks, beam), codebooks.copy()
+    plain[..., -1] = 0
+    first_coders = [] if turns is None else _coders(plain, min(beam, DEFAULTS.beam))
+    numbers = np.empty((len(Z), splits, M), np.int32)
+    for part, books in enumerate(codebooks):
+        flat = books.reshape(-1, width).T.astype(np.float64)
+        for first in range(0, len(Z), _CACHED):
+            some = slice(first, first + _CACHED)
+            rows = Z[some, part * width : (part + 1) * width].astype(np.float32)
+            products = rounded_product(rows, flat)
+            if turns is not None:
+                turn, found = turns[part], _nearest(first_coders[part], rows, products)
+                errors = lengths((rows - decode(found, books))[:, :-1], turn[:-1, :-1])
+                rows[:, -1] = turn[-1, -1] * np.sqrt(share) * errors
+                products += rows[:, -1:] * books[..., -1].ravel()
+            numbers[some, part] = _nearest(coders[part], rows, products)
+    return numbers.reshape(len(Z), -1)
+
+
+def _nearest(quantizer: faiss.ResidualQuantizer, X: np.ndarray, products: np.ndarray) -> np.ndarray:
+    """The first of `beam_search` (n, M)."""
+    if quantizer.use_beam_LUT:
+        return beam_search(quantizer, X, products)[0][:, 0]
+    padded = np.pad(X, ((0, -len(X) % _BLOCK), (0, 0)))
+    return _numbers(quantizer, padded, _BLOCK)[: len(X)]
+
+
+def _coders(codebooks: np.ndarray, beam: int) -> list[faiss.ResidualQuantizer]:
+    return _made_coders(codebooks.shape, codebooks.astype(np.float32, copy=False).tobytes(), beam)
+
+
+@lru_cache(maxsize=2)  # one vector at a time would wait for tables of products each time
+def _made_coders(shape: tuple[int, ...], codebooks: bytes, beam: int) -> list[faiss.ResidualQuantizer]:
+    """FAISS's quantizer of each part, with float32 codebooks of this shape (splits, M, K, w)."""
+    coders, (_, M, K, width) = list[faiss.ResidualQuantizer](), shape
+    for books in np.frombuffer(codebooks, np.float32).reshape(shape):
+        coders.append(faiss.ResidualQuantizer(width, M, _bits(K)))
+        fill(coders[-1], books[None], beam, encodes=False)
+        if K * K * M * (M - 1) // 2 <= _LARGEST:
+            coders[-1].use_beam_LUT = 1
+            coders[-1].compute_codebook_tables()
+    return coders
 
 
 def _numbers(quantizer: faiss.AdditiveQuantizer, X: np.ndarray, n_rows: int) -> np.ndarray:

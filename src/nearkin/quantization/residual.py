@@ -1,7 +1,6 @@
 """Residual and product residual quantization: codes that add up centroids, over all columns or over parts of them."""
 
 from dataclasses import KW_ONLY, dataclass, field
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import faiss
@@ -19,13 +18,10 @@ from nearkin.contracts import Callback
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.additive import (
-    DEFAULTS,
     AdditiveFit,
     Settings,
-    decode,
     fill,
     learn,
-    lengths,
     packed,
     parts_of,
     query_moment,
@@ -184,32 +180,16 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     def _numbers(self, Z: np.ndarray) -> np.ndarray:
         """Numbers of centroids (n, splits M) for rows Z (n, d') in the space in which codes are chosen, about the
         middle of the first codebook, which carries the mean: FAISS expands squares, which lose digits far from 0."""
-        metric, codebooks = (
-            self.coding_metric_,
-            self.codebooks_ if self.coding_codebooks_ is None else self.coding_codebooks_,
-        )
+        metric = self.coding_metric_
+        codebooks = self.codebooks_ if self.coding_codebooks_ is None else self.coding_codebooks_
         codebooks = codebooks.copy() if metric is None else codebooks @ metric[:, None]
-        splits, M, _, width = codebooks.shape
         middle = np.median(codebooks[:, 0], axis=1)  # some centroids may be those of far vectors
-        by_errors = metric is not None and self.share_
-        if by_errors:
+        if self.share_:
             middle[:, -1] = 0  # the errors' column, which rows do not have yet
         codebooks[:, 0] -= middle[:, None]
-        Z = Z - middle.ravel()
-        if metric is None or not by_errors:
-            return steady_numbers(self._coder(codebooks), Z)
-        plain = codebooks.copy()
-        plain[..., -1] = 0
-        numbers, Z = steady_numbers(self._coder(plain, DEFAULTS.beam), Z), Z.reshape(-1, splits, width).copy()
-        for m, (books, turn) in enumerate(zip(codebooks, metric, strict=True)):
-            E = (Z[:, m] - decode(numbers[:, m * M : (m + 1) * M], books))[:, :-1]
-            Z[:, m, -1] = turn[-1, -1] * np.sqrt(self.share_) * lengths(E, turn[:-1, :-1])
-        return steady_numbers(self._coder(codebooks), Z.reshape(len(Z), -1))
-
-    def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
-        """FAISS's quantizer of codebooks (splits, M, K, w), without norms; its beam is at most `widest`."""
-        size, beam = self._shape(*codebooks.shape[:2]), min(self.beam_size, widest or self.beam_size)
-        return _made_coder(self.CODER, size, codebooks.shape, codebooks.astype(np.float32, copy=False).tobytes(), beam)
+        return steady_numbers(
+            Z - middle.ravel(), codebooks, self.beam_size, metric if self.share_ else None, self.share_
+        )
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Vectors (n, d) float32 of codes, as `encode` gives them; ValueError or TypeError for others."""
@@ -296,16 +276,6 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         fill(faiss.downcast_AdditiveQuantizer(index.aq), self.codebooks_, self.beam_size, encodes=encodes)
         index.is_trained = True
         return index
-
-
-@lru_cache(maxsize=2)  # one vector at a time would wait for tables of products each time
-def _made_coder(
-    kind: str, size: tuple[int, ...], shape: tuple[int, ...], codebooks: bytes, beam: int
-) -> faiss.AdditiveQuantizer:
-    """FAISS's quantizer of a kind and size with float32 codebooks of this shape (splits, M, K, w)."""
-    coder = getattr(faiss, kind)(shape[0] * shape[3], *size, faiss_bridge.code_bits(shape[2]))
-    fill(coder, np.frombuffer(codebooks, np.float32).reshape(shape), beam)
-    return coder
 
 
 @dataclass(eq=False, repr=False)

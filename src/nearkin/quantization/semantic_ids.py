@@ -18,7 +18,8 @@ from nearkin._check import as_array, check_integer, check_real, check_row_weight
 from nearkin._estimators import SavedEstimator
 from nearkin._fields import Extra, counted
 from nearkin._types import ArrayLike, Seed
-from nearkin.quantization.additive import CodeSums, fill
+from nearkin.linalg.batch_free import rounded_product
+from nearkin.quantization.additive import CodeSums, beam_search, fill
 from nearkin.quantization.residual import ResidualQuantizer
 from nearkin.statistics import Shard, far_rows
 
@@ -271,13 +272,11 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         coder = faiss.ResidualQuantizer(X.shape[1], self.levels, (self.codes - 1).bit_length())
         fill(coder, codebooks[None], beam)
         coder.compute_codebook_tables()
-        found, errors = np.empty((len(X), beam, self.levels), np.int32), np.empty((len(X), beam), np.float32)
-        for start in range(0, len(X), _BLOCK):
-            rows = X[start : start + _BLOCK] - middle
-            products, norms = rows @ codebooks.reshape(-1, X.shape[1]).T, (rows**2).sum(1)
-            own = found[start : start + _BLOCK], errors[start : start + _BLOCK]
-            coder.refine_beam_LUT(len(rows), *map(faiss.swig_ptr, (norms, products)), beam, *map(faiss.swig_ptr, own))
-        return found, np.maximum(errors, 0)
+        flat = codebooks.reshape(-1, X.shape[1]).T.astype(np.float64)
+        blocks = (X[start : start + _BLOCK] - middle for start in range(0, len(X), _BLOCK))
+        found = [beam_search(coder, rows, rounded_product(rows, flat)) for rows in blocks]
+        ids, errors = map(np.concatenate, zip(*found, strict=True))
+        return ids, np.maximum(errors, 0)
 
     def _settle(self, X: np.ndarray, found: np.ndarray, errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Give every row a free id (n, levels)."""
