@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from nearkin import ProductQuantizer
 from nearkin.quantization.codebooks import ClusterSums
-from nearkin.quantization.rotation import ROTATIONS
+from nearkin.quantization.training import ROTATIONS
 from tests.covering import each
 
 

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from nearkin.quantization.rotation import ROTATIONS, exact_update, make_update
+from nearkin.quantization.codebooks import exact_update
+from nearkin.quantization.training import ROTATIONS, make_update
 from tests.reference.givens import greedy_matching_by_sorting, product_of_givens
 
 LEARNED = ROTATIONS[1:]

@@ -19,7 +19,7 @@ from scipy.special import gammaln
 
 from nearkin._check import as_array, check_choice, check_magnitude, check_vectors
 from nearkin._exact import keys_of_pairs, nearest
-from nearkin._faiss import METRIC_TYPES, answered
+from nearkin._faiss import METRIC_TYPES
 from nearkin._fields import counted
 from nearkin._pairs import as_ids
 from nearkin._types import ArrayLike
@@ -169,7 +169,7 @@ def with_ties(search: Search, q: int, depth: int, n: int, block: int = sys.maxsi
         step, further = max(1, min(block, _BLOCK // (4 * wide))), [asked[:0]]
         for some in (asked[start : start + step] for start in range(0, len(asked), step)):
             scores, ids = search(some, wide)
-            goes_on = (scores[:, -1] == scores[:, min(depth, wide) - 1]) & answered(scores)[:, -1] & (wide < most)
+            goes_on = (scores[:, -1] == scores[:, min(depth, wide) - 1]) & ~is_padding(ids[:, -1]) & (wide < most)
             if not goes_on.all():
                 yield some[~goes_on], scores[~goes_on], ids[~goes_on]
             further.append(some[goes_on])

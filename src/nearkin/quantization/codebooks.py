@@ -17,7 +17,7 @@ from nearkin._check import check_magnitude, check_queries, check_row_weights
 from nearkin._distributed import ALONE, Group
 from nearkin._exact import middle_of
 from nearkin._types import ArrayLike
-from nearkin.contracts import Callback, ignore
+from nearkin.contracts import Callback
 from nearkin.linalg.batch_free import nearest
 from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
@@ -100,7 +100,7 @@ def refine(
     *,
     tol: float = 0.0,
     beyond: float = 0.0,
-    callback: Callback = ignore,
+    callback: Callback | None = None,
 ) -> State:
     """Run up to `rounds` rounds of assignment, centroids and rotation on float32 vectors; weights have mean 1.
 
@@ -137,8 +137,10 @@ def refine(
             codebooks = sums.centroids(rotation)
         group.broadcast(rotation, codebooks)  # machines may round differently
         state = State(rotation, codebooks)
-        seconds = {"kmeans_seconds": assigned - started, "rotation_seconds": time.perf_counter() - assigned}
-        callback(index + 1, {"objective": distortions[-1], "distortion": distortions[-1], "total": rounds, **seconds})
+        if callback is not None:
+            seconds = {"kmeans_seconds": assigned - started, "rotation_seconds": time.perf_counter() - assigned}
+            error = distortions[-1]
+            callback(index + 1, {"objective": error, "distortion": error, "total": rounds, **seconds})
         if flat:
             break
     return state

@@ -16,7 +16,7 @@ from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record, Seed
-from nearkin.contracts import Callback, ignore
+from nearkin.contracts import Callback
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.quantization import faiss_bridge
@@ -30,8 +30,7 @@ from nearkin.quantization.codebooks import (
     prepare,
     squared_error,
 )
-from nearkin.quantization.rotation import ROTATIONS, make_update
-from nearkin.quantization.training import STARTS, Plan, learn
+from nearkin.quantization.training import ROTATIONS, STARTS, Plan, learn, make_update
 from nearkin.statistics import far_rows, shared_generator, training_rows
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
@@ -179,7 +178,7 @@ class ProductQuantizer(ReconstructingTransformer):
             self.n_subspaces, self.n_centroids, self.rotation or "none", self.init, self.n_lists, self.step,
             self.n_blocks, self.max_iter, self.tol,
         )  # fmt: skip
-        learned = learn(prepared, plan, generator, callback or ignore)
+        learned = learn(prepared, plan, generator, callback)
         self.coarse_centroids_: np.ndarray | None = learned.coarse
         self.rotation_, self.codebooks_ = learned.rotation, learned.codebooks
         self.history_: list[Record] = learned.history

@@ -1,19 +1,16 @@
 """Rotation updates for product quantization: each is a step towards a larger tr(R^T M), M = X^T Y / n.
 
-The exact maximum (OPQ) is in `codebooks`, whose loop calls it. Cayley updates the skew parameters of a rotation; GCD
-rotates pairs of axes chosen by a matching. All are functions (R, M) -> R on (d, d) arrays."""
+The exact maximum (OPQ) is in `codebooks`, whose loop calls it; `training.make_update` chooses among them. Cayley
+updates the skew parameters of a rotation; GCD rotates pairs of axes chosen by a matching. All are functions (R, M) -> R
+on (d, d) arrays."""
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
-
-from nearkin.quantization.codebooks import Update, exact_update
 
 Selection = Callable[[np.ndarray], np.ndarray]  # symmetric weights (d, d) -> pairs (p, 2)
 
 CAYLEY_STEPS = 5  # gradient steps of one update, equal to the paper's number of Givens iterations
-ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
 
 
 def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
@@ -70,30 +67,3 @@ def _gains(P: np.ndarray) -> np.ndarray:
     gains = np.divide(square, root + a, out=root - a, where=a > 0)
     np.fill_diagonal(gains, 0)
     return gains
-
-
-def _random_pairs(W: np.ndarray, generator: np.random.Generator | None) -> np.ndarray:
-    from nearkin.orthogonal.matching import random_matching  # loads torch
-
-    return random_matching(len(W), generator)
-
-
-def make_update(
-    name: str, d: int, step: float | str, n_blocks: int | None, generator: np.random.Generator | None
-) -> Update | None:
-    """The update of a `rotation=` name; None for no rotation. `n_blocks=None` takes d/8 Givens blocks for one update,
-    at least 8. A pickle or a deep copy of it has its own generator."""
-    if name == "none":
-        return None
-    if name == "procrustes":
-        return exact_update
-    if name == "cayley":
-        return cayley_update
-    if n_blocks is None:  # the paper's 5 where each matching costs O(d^3)
-        n_blocks = 5 if name == "givens-steepest" else max(8, -(-d // 8))
-    from nearkin.orthogonal.matching import WEIGHTED  # loads torch
-
-    select = partial(_random_pairs, generator=generator)
-    if name != "givens-random":  # the weights are made here: they need no check
-        select = partial(WEIGHTED[name.removeprefix("givens-")], check_input=False)
-    return partial(givens_update, select=select, n_blocks=n_blocks, step=step)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, Self
 
@@ -28,11 +29,12 @@ from nearkin.quantization.codebooks import (
     make_room,
     refine,
 )
-from nearkin.quantization.rotation import make_update
+from nearkin.quantization.rotation import cayley_update, givens_update
 from nearkin.statistics import Shard, row_mean, squared_norm
 
 _SQUARES = ("objective", "distortion")  # of a record of the history
 STARTS = ("identity", "pca", "random")
+ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
 
 
 @dataclass(frozen=True)
@@ -114,14 +116,15 @@ class Learned:
     history: list[Record] = field(default_factory=list)
 
 
-def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callback: Callback) -> Learned:
+def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callback: Callback | None) -> Learned:
     """Train inverted lists and the mean, then rotation and codebooks of the residuals; results are for the user's
     original vectors."""
     rows, apart, places, scale = prepared.rows, prepared.apart, prepared.places, np.float32(prepared.scale)
     shard, coarse = rows.shard, None
 
     def report(step: int, record: Fields) -> None:
-        callback(step, unscaled(record, prepared.scale, _SQUARES))
+        if callback is not None:
+            callback(step, unscaled(record, prepared.scale, _SQUARES))
 
     with serial_products(rows.X.size * rows.X.shape[1]):
         if plan.n_lists:  # FAISS's k-means of the rows of all processes, by each of them: it has no sums to merge
@@ -316,3 +319,30 @@ def _held_out(rows: TrainingRows, generator: np.random.Generator) -> HeldOut | N
         return None
     X, _ = rows.drawn(generator.permutation(rows.shard.total)[: ROWS + OF_TRIALS.queries])
     return HeldOut.split(X, rows.queries)
+
+
+def _random_pairs(W: np.ndarray, generator: np.random.Generator | None) -> np.ndarray:
+    from nearkin.orthogonal.matching import random_matching  # loads torch
+
+    return random_matching(len(W), generator)
+
+
+def make_update(
+    name: str, d: int, step: float | str, n_blocks: int | None, generator: np.random.Generator | None
+) -> Update | None:
+    """The update of a `rotation=` name; None for no rotation. `n_blocks=None` takes d/8 Givens blocks for one update,
+    at least 8. A pickle or a deep copy of it has its own generator."""
+    if name == "none":
+        return None
+    if name == "procrustes":
+        return exact_update
+    if name == "cayley":
+        return cayley_update
+    if n_blocks is None:  # the paper's 5 where each matching costs O(d^3)
+        n_blocks = 5 if name == "givens-steepest" else max(8, -(-d // 8))
+    from nearkin.orthogonal.matching import WEIGHTED  # loads torch
+
+    select = partial(_random_pairs, generator=generator)
+    if name != "givens-random":  # the weights are made here: they need no check
+        select = partial(WEIGHTED[name.removeprefix("givens-")], check_input=False)
+    return partial(givens_update, select=select, n_blocks=n_blocks, step=step)
