@@ -101,7 +101,7 @@ def few_rounds(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> None:
         return {plan.init: start_rotation(replace(plan, init=named), *given)[named]}
 
     monkeypatch.setattr(training, "start_rotation", first_start)
-    for module, place, name, most in (("product", 1, "max_iter", 6), ("residual", 3, "rounds", 4)):
+    for module, place, name, most in (("product", 1, "max_iter", 6), ("residual", 3, "max_iter", 4)):
         learn = import_module(f"nearkin.quantization.{module}").learn
         monkeypatch.setattr(f"nearkin.quantization.{module}.learn", _capped(learn, place, name, most))
 

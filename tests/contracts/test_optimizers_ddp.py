@@ -217,7 +217,7 @@ def test_two_processes_train_a_network_to_the_loss_of_one(how: str, ranks: Any) 
 def test_two_processes_train_one_indexing_layer(ranks: Any) -> None:
     (_, _, first), (_, _, second) = ranks
     for case, a, b in zip(LAYERS, first, second, strict=True):
-        assert int(a["module.1.phases.progress"][0]) == 2, case  # it trains
+        assert int(a["module.1.phases._extra_state"][0]) == 2, case  # it trains
         for name, value in a.items():
             assert torch.equal(value, b[name]), (case, name)
     for name, value in layer(0, 1, *AVERAGES).items():  # what moves by gradients sees zeros before the start in DDP

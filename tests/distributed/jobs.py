@@ -26,8 +26,7 @@ from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.jobs.compress import Choice, compress_file
 from nearkin.jobs.run import watched
 from nearkin.quantization import AxisQuantizer, ScalarQuantizer
-from nearkin.quantization.best import fitted_codec
-from nearkin.quantization.codecs import CODECS, Size
+from nearkin.quantization.best import CODECS, Size, fitted_codec
 from nearkin.statistics import Shard
 from tests.processes import free_port
 

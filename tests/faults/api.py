@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import nearkin as nk
-from nearkin.quantization.codecs import HASHERS
+from nearkin.quantization.best import HASHERS
 from tests.faults.child import Fault
 
 PACKAGES = (

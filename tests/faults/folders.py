@@ -22,7 +22,7 @@ import nearkin as nk
 from nearkin._storage.manifest import write_manifest
 from nearkin.data import comparisons_from_names as named
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
-from nearkin.quantization.codecs import HASHERS
+from nearkin.quantization.best import HASHERS
 from tests.faults.child import CLEAN, Fault
 from tests.faults.mutate import damaged
 from tests.faults.readers import digest

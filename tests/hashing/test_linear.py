@@ -6,7 +6,7 @@ import pytest
 import nearkin as nk
 from nearkin.hashing import load
 from nearkin.hashing.bits import unpack_signs
-from nearkin.quantization.codecs import HASHERS
+from nearkin.quantization.best import HASHERS
 from tests.covering import each
 from tests.storage.signed import signed
 

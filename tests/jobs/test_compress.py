@@ -14,7 +14,7 @@ import nearkin as nk
 from nearkin.data import open_vectors
 from nearkin.jobs.compress import Choice, compress_file
 from nearkin.jobs.run import EVALUATION, RUN, read_record
-from nearkin.quantization.codecs import Size
+from nearkin.quantization.best import Size
 from tests.covering import each
 
 

@@ -6,8 +6,17 @@ import pytest
 import nearkin as nk
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import AxisQuantizer, best
-from nearkin.quantization.best import FEWEST, MINUTE, TRAINED, Screening, _trained, fitted_codec
-from nearkin.quantization.codecs import CODECS, Size, candidates
+from nearkin.quantization.best import (
+    CODECS,
+    FEWEST,
+    MINUTE,
+    TRAINED,
+    Screening,
+    Size,
+    _trained,
+    candidates,
+    fitted_codec,
+)
 from tests.covering import each
 from tests.refusals import each_refused
 

@@ -34,8 +34,7 @@ from nearkin.jobs.evaluate import judge_codes, rows_as_queries
 from nearkin.jobs.inputs import FEWEST_QUERIES, open_given, open_queries
 from nearkin.jobs.run import RUN, Steps, bytes_on_disk, threads_used, write_record
 from nearkin.metrics.trial import Difference
-from nearkin.quantization.best import TRAINED, Best, best, fitted_codec
-from nearkin.quantization.codecs import ALIASES, CODECS, SCALARS, Size
+from nearkin.quantization.best import ALIASES, CODECS, SCALARS, TRAINED, Best, Size, best, fitted_codec
 from nearkin.statistics import block_rows
 
 JUDGED_ROWS = 10_000

@@ -34,7 +34,6 @@ def ids(
     out: Folder,
     levels: int = 3,
     codes: int = 256,
-    balance: float = 0.0,
     towers: Folder | None = None,
     alpha: float = 0.5,
     ids: File | None = None,
@@ -51,7 +50,7 @@ def ids(
     Examples:
 
     - nearkin ids items.npy --out ids
-    - nearkin ids items.parquet --levels 4 --codes 256 --balance 0.5 --out ids
+    - nearkin ids items.parquet --levels 4 --codes 256 --out ids
     - nearkin embed pairs.csv --out emb && nearkin ids items.parquet --towers emb --out ids
 
     Parameters
@@ -60,7 +59,6 @@ def ids(
     out: Folder to write.
     levels: Codes of a semantic id.
     codes: Values of each code of a semantic id, a power of two.
-    balance: 0 for no bound; else a prefix holds at most 1 / balance times its even share of the items.
     towers: A folder of `nearkin embed`: items of the same users then share prefixes too.
     alpha: With `towers`, the share of its vectors of the squared distances; the rest is that of VECTORS.
     ids: Ids, one a line: those of the vectors (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that
@@ -71,7 +69,7 @@ def ids(
     """
     given = open_given(vectors, ids=ids)
     made = make_ids(
-        given.file, out, nk.SemanticIds(levels, codes, balance, seed), given.ids, alpha=alpha, parquet=parquet,
+        given.file, out, nk.SemanticIds(levels, codes, seed), given.ids, alpha=alpha, parquet=parquet,
         towers=None if towers is None else open_given(towers),
         overwrite=overwrite,
     )  # fmt: skip
@@ -110,7 +108,7 @@ def make_ids(
     record = {
         "data": file.name, "towers": None if towers is None else towers.file.name, "alpha": alpha if towers else None,
         "scales": scales, "out": str(out), "items": len(names), "levels": made.levels, "codes": made.codes,
-        "balance": made.balance, **judged, **(about or {}),
+        **judged, **(about or {}),
     }  # fmt: skip
     with steps.step("write"), replacing_folder(out, overwrite) as fresh:
         made.save(fresh)

@@ -4,9 +4,7 @@ M subspaces of d / M dimensions, K centroids in each, codebooks C (M, K, d / M).
 update needs only sums over the vectors."""
 
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -15,7 +13,6 @@ import numpy as np
 
 from nearkin._check import check_magnitude, check_queries, check_row_weights
 from nearkin._distributed import ALONE, Group
-from nearkin._exact import middle_of
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.linalg.batch_free import nearest
@@ -203,7 +200,7 @@ def kmeans(
     weights: np.ndarray | None = None,
     group: Group = ALONE,
 ) -> np.ndarray:
-    """FAISS k-means in every subspace of Z (n, d), n >= K; returns codebooks (M, K, d/M) float32.
+    """k-means in every subspace of Z (n, d), n >= K; returns codebooks (M, K, d/M) float32.
 
     `weights` (n,) say how often a vector counts. The processes of a group, each given the same Z, deal out the
     subspaces.
@@ -246,21 +243,6 @@ def _distinct(X: np.ndarray, most: int) -> np.ndarray | None:
     return rows if len(rows) <= most else None
 
 
-def centroids_of(X: np.ndarray, n_centroids: int, n_iter: int, seed: int) -> np.ndarray:
-    """FAISS k-means of the vectors of X (n, d), n >= K, on all of them; returns (K, d) float32."""
-    origin = middle_of(X).astype(X.dtype)  # FAISS expands squares, which lose digits far from 0
-    clustering = faiss.Kmeans(
-        X.shape[1],
-        n_centroids,
-        niter=n_iter,
-        seed=seed & 0x7FFFFFFF,
-        min_points_per_centroid=1,
-        max_points_per_centroid=max(1, -(-len(X) // n_centroids)),
-    )
-    clustering.train(X - origin)
-    return np.asarray(clustering.centroids + origin, np.float32)
-
-
 def revive(centroids: np.ndarray, counts: np.ndarray, fewest: float) -> np.ndarray:
     """Move each of the centroids (K, w) that at most `fewest` vectors chose next to one of the most chosen, in place,
     so that it gets vectors in the next round; returns which moved (K,)."""
@@ -285,7 +267,7 @@ def make_room(codebooks: np.ndarray, Z: np.ndarray, far: np.ndarray, seed: int, 
         room = min(len(block), max(1, K // DEFAULTS.far_share))
         if room:
             least = np.argsort(used[m], kind="stable")[:room]
-            centroids[least] = block if room == len(block) else centroids_of(block, room, 10, seed)
+            centroids[least] = block if room == len(block) else kmeans(block, 1, room, 10, seed)[0]
     return codebooks
 
 
@@ -406,8 +388,8 @@ class CoarseQuantizer:
 
     @classmethod
     def train(cls, X: np.ndarray, n_lists: int, seed: int) -> Self:
-        """FAISS k-means on all vectors of X (n, d)."""
-        return cls(centroids_of(X, n_lists, DEFAULTS.coarse_iterations, seed))
+        """k-means on all vectors of X (n, d)."""
+        return cls(kmeans(X, 1, n_lists, DEFAULTS.coarse_iterations, seed)[0])
 
     def assign(self, X: np.ndarray) -> np.ndarray:
         """Number (n,) int64 of each vector's nearest centroid, the lowest of equals, the same alone and in a batch."""
@@ -436,11 +418,3 @@ class CoarseQuantizer:
         if len(lists) and lists.max() >= n_lists:
             raise ValueError(f"codes name list {lists.max()}; this quantizer has n_lists={n_lists}")
         return lists
-
-
-@contextmanager
-def unwarned() -> Iterator[None]:
-    """Short fits of a sample would name far vectors by their numbers in it; the last fit names them right."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield

@@ -30,7 +30,7 @@ from nearkin.quantization.codebooks import (
     prepare,
     squared_error,
 )
-from nearkin.quantization.training import ROTATIONS, STARTS, Plan, learn, make_update
+from nearkin.quantization.training import ROTATIONS, STARTS, learn, make_update
 from nearkin.statistics import far_rows, shared_generator, training_rows
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
@@ -174,11 +174,7 @@ class ProductQuantizer(ReconstructingTransformer):
         rows = TrainingRows.checked(X, shard, weights, queries)
         generator, fewest = shared_generator(self.random_state), max(self.n_centroids, self.n_lists)
         prepared = prepare(rows, self.n_subspaces, fewest, self.max_points_per_centroid * fewest, generator)
-        plan = Plan(
-            self.n_subspaces, self.n_centroids, self.rotation or "none", self.init, self.n_lists, self.step,
-            self.n_blocks, self.max_iter, self.tol,
-        )  # fmt: skip
-        learned = learn(prepared, plan, generator, callback)
+        learned = learn(prepared, self, generator, callback)
         self.coarse_centroids_: np.ndarray | None = learned.coarse
         self.rotation_, self.codebooks_ = learned.rotation, learned.codebooks
         self.history_: list[Record] = learned.history
@@ -295,7 +291,7 @@ class ProductQuantizer(ReconstructingTransformer):
 
     def _start_running(self) -> RunningFit:
         (M, K, width), generator = self.codebooks_.shape, numpy_generator(self.random_state)
-        update = make_update(self.rotation or "none", M * width, "exact", self.n_blocks or DEFAULTS.blocks, generator)
+        update = make_update(self.rotation, M * width, "exact", self.n_blocks or DEFAULTS.blocks, generator)
         return RunningFit(update, self.horizon or DEFAULTS.horizon * K, ClusterSums(M, K, M * width))
 
     def _usual_residuals(self, X: ArrayLike, *, warn: bool) -> tuple[np.ndarray, Group]:
@@ -344,7 +340,7 @@ class ProductQuantizer(ReconstructingTransformer):
         M = _check.check_integer(self.n_subspaces, "n_subspaces", low=1)
         K = _check.check_integer(self.n_centroids, "n_centroids", low=2, high=2**faiss_bridge.MAX_BITS)
         lists = _check.check_integer(self.n_lists, "n_lists", low=0)
-        _check.check_choice(self.rotation, "rotation", (None, *ROTATIONS[1:]))
+        _check.check_choice(self.rotation, "rotation", ROTATIONS)
         _check.check_choice(self.init, "init", ("auto", *STARTS))
         if self.step != "exact":
             _check.check_real(self.step, "step", above=0)

@@ -19,7 +19,6 @@ from nearkin.linalg.batch_free import rounded_product
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.additive import (
     AdditiveFit,
-    Settings,
     fill,
     learn,
     packed,
@@ -121,16 +120,12 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         return self
 
     def _learn(self, X: np.ndarray, moment: np.ndarray | None, seed: int, callback: Callback) -> AdditiveFit:
-        """The fit to centred rows X (n, d) float32; `moment` (d, d) is the queries', of `Settings`."""
-        settings = Settings(
-            self.n_splits, self.n_codebooks, self.n_centroids, self.max_iter, self.beam_size, self.smoothing,
-            moment,
-        )  # fmt: skip
+        """The fit to centred rows X (n, d) float32; `moment` (d, d) is that of `query_moment`."""
         if self.n_splits == 1:  # a rotation of all columns changes no sum
-            return learn(X, np.eye(X.shape[1], dtype=np.float32), False, settings, seed, callback)
+            return learn(X, np.eye(X.shape[1], dtype=np.float32), False, self, moment, seed, callback)
         start, rounds = (None, 1) if self.rotation is None else ("procrustes", 10)
         first = ProductQuantizer(self.n_splits, self.n_centroids, start, random_state=seed, max_iter=rounds).fit(X)
-        return learn(X, first.rotation_, self.rotation is not None, settings, seed, callback)
+        return learn(X, first.rotation_, self.rotation is not None, self, moment, seed, callback)
 
     def _learn_order(self, X: np.ndarray, generator: np.random.Generator) -> None:
         """Search rows X (n, d) by codebooks trained for their order; the first codebooks still choose the codes."""

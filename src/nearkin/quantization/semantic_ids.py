@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import as_array, check_integer, check_real, check_row_weights, validate_vectors, warn_of_names
+from nearkin._check import as_array, check_integer, check_row_weights, validate_vectors, warn_of_names
 from nearkin._estimators import SavedEstimator
 from nearkin._fields import Extra, counted
 from nearkin._types import ArrayLike, Seed
@@ -38,7 +38,6 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     ----------
     levels: codes of an id.
     codes: values of each code, a power of two; an id is one of codes^levels.
-    balance: 0 for no bound, else a prefix holds at most 1 / balance times its even share of the vectors.
     random_state: seed, NumPy generator or RandomState.
 
     Attributes
@@ -48,12 +47,11 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     shared_: the share of vectors of `fit` that share their nearest id with another vector, before ids are made unique.
     distortion_: (2,), mean squared distance of the vectors of `fit` to their nearest and to their assigned decoded ids;
         trained with two towers, the mean squared error of their scores.
-    retired_: (r, levels), ids of removed vectors that are not given again.
     n_features_in_: columns.
 
     Raises
     ------
-    ValueError: by `fit`: codes that is no power of two, more vectors than ids, balance outside 0..1, NaN or infinity;
+    ValueError: by `fit`: codes that is no power of two, more vectors than ids, NaN or infinity;
         by `item_of` ids that are not (n, levels) codes.
     IndexError: by `remove`, a number without an id.
 
@@ -73,7 +71,6 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
 
     levels: int = 3
     codes: int = 256
-    balance: float = 0.0
     random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, weights: ArrayLike | None = None) -> Self:
@@ -104,7 +101,6 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         """ValueError for settings that give no ids to n rows."""
         levels = check_integer(self.levels, "levels", low=1)
         codes = check_integer(self.codes, "codes", low=2)
-        check_real(self.balance, "balance", low=0, high=1)
         if codes & (codes - 1):
             raise ValueError(f"codes is {codes}; it must be a power of two, type codes={1 << codes.bit_length() - 1}")
         if levels * np.log2(codes) > _LONGEST:
@@ -117,7 +113,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         """Give rows X (n, d) float32 ids by these codebooks; all ids before are forgotten."""
         n = len(X)
         weights = np.ones(n) if weights is None else check_row_weights(weights, n)
-        self.ids_ = self.retired_ = np.empty((0, self.levels), np.int64)
+        self.ids_ = np.empty((0, self.levels), np.int64)
         nearest, errors = self._candidates(X)
         _, sharing = np.unique(_numbered(nearest[:, 0], self.codes), return_counts=True)
         self.shared_: float = float(sharing[sharing > 1].sum() / n)
@@ -132,7 +128,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         from nearkin.quantization.layer.ids import IdsIndex
 
         self._check_settings(n)
-        return IdsIndex(SemanticIds(self.levels, self.codes, self.balance, self.random_state))
+        return IdsIndex(SemanticIds(self.levels, self.codes, self.random_state))
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the nearest ids (n, levels) of vectors X (n, d), taken or not; vectors may share them."""
@@ -170,15 +166,12 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         self.ids_ = np.concatenate([self.ids_, ids])
         return ids
 
-    def remove(self, rows: ArrayLike, *, reuse: bool = True) -> None:
-        """Free the ids of vectors; `assign` may use them again unless `reuse` is False. IndexError for other
-        vectors."""
+    def remove(self, rows: ArrayLike) -> None:
+        """Free the ids of vectors; `assign` may use them again. IndexError for other vectors."""
         check_is_fitted(self)
         rows = np.unique(_whole(rows, "rows"))
         if len(rows) and (rows[0] < 0 or rows[-1] >= len(self.ids_) or (self.ids_[rows] < 0).any()):
             raise IndexError(f"rows must be numbers of 0 to {len(self.ids_) - 1} that have an id")
-        if not reuse:
-            self.retired_: np.ndarray = np.concatenate([self.retired_, self.ids_[rows]])
         self.ids_: np.ndarray = self.ids_.copy()
         self.ids_[rows] = -1
 
@@ -223,19 +216,17 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     def trie(self) -> "Trie":
         """The assigned ids as a prefix tree, for constrained decoding: only ids of vectors can result."""
         check_is_fitted(self)
-        ids = self.ids_[self.ids_[:, 0] >= 0]
-        depths = range(1, self.levels + 1)
+        ids, depths = self._taken(), range(1, self.levels + 1)
         return Trie(self.codes, tuple(np.unique(_numbered(ids, self.codes, depth)) for depth in depths))
 
     def _check_loaded(self) -> None:
         check_integer(self.levels, "levels", low=1)
         super()._check_loaded()
-        for name, lowest in (("ids_", -1), ("retired_", 0)):
-            ids = getattr(self, name)
-            if ids.dtype != np.int64 or ids.shape[1:] != (self.levels,):
-                raise ValueError(f"{name} is {ids.shape}, {ids.dtype}; it must be (n, {self.levels}), int64")
-            if ids.size and (ids.min() < lowest or ids.max() >= self.codes):
-                raise ValueError(f"{name} goes from {ids.min()} to {ids.max()}; codes are 0 to {self.codes - 1}")
+        ids = self.ids_
+        if ids.dtype != np.int64 or ids.shape[1:] != (self.levels,):
+            raise ValueError(f"ids_ is {ids.shape}, {ids.dtype}; it must be (n, {self.levels}), int64")
+        if ids.size and (ids.min() < -1 or ids.max() >= self.codes):
+            raise ValueError(f"ids_ goes from {ids.min()} to {ids.max()}; codes are 0 to {self.codes - 1}")
 
     def _integers(self, ids: ArrayLike) -> np.ndarray:
         """A copy of ids (m, levels) as int64 of any value; none for an empty list."""
@@ -257,7 +248,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         return found
 
     def _taken(self) -> np.ndarray:
-        return np.concatenate([self.ids_[self.ids_[:, 0] >= 0], self.retired_])
+        return self.ids_[self.ids_[:, 0] >= 0]
 
     def _candidates(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ids (n, beam, levels) of each row by a beam search, nearest first, and their squared errors (n, beam).
@@ -281,7 +272,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     def _settle(self, X: np.ndarray, found: np.ndarray, errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Give every row a free id (n, levels)."""
         taken = self._taken()
-        load = _Load(self.codes, self.levels, self.balance, len(X) + len(taken), taken)
+        load = _Load(self.codes, self.levels, taken)
         ids, lost = self._prefixes(found, errors * weights[:, None], load)
         for row in lost:  # every prefix of its beam is full
             ids[row, :-1] = self._descend(X[row], load)
@@ -361,12 +352,9 @@ class Trie:
 class _Load:
     """How many rows each prefix holds, and how many it may."""
 
-    def __init__(self, codes: int, levels: int, balance: float, n: int, taken: np.ndarray) -> None:
+    def __init__(self, codes: int, levels: int, taken: np.ndarray) -> None:
         self.codes, self.levels = codes, levels
         self.limits = {depth: codes ** (levels - depth) for depth in range(1, levels)}
-        if balance:
-            even = {depth: int(np.ceil(n / codes**depth / balance)) for depth in self.limits}
-            self.limits = {depth: min(limit, even[depth]) for depth, limit in self.limits.items()}
         self.held = {depth: Counter[int]() for depth in self.limits}
         self.add(taken)
 

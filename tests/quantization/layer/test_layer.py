@@ -150,7 +150,7 @@ def test_eval_before_training_passes_rows_and_codes_say_what_to_do() -> None:
     x = rows(4)
     assert torch.equal(layer(x)[0], x)
     assert layer.phase == "collect"
-    assert layer.phases.seen == 0
+    assert len(layer.phases.buffer) == 0
     with pytest.raises(ValueError, match=r"no centroids yet .*layer.start\(X\)"):
         layer.codes(x)
 

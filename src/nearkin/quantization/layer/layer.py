@@ -109,14 +109,11 @@ class StraightThrough(torch.autograd.Function):
 
 
 class Phases(nn.Module):
-    """The current phase and the collected vectors, all of it buffers of the `state_dict`.
+    """The current phase, the steps of training so far and the collected vectors, all of it in the `state_dict`.
 
     A start needs at least `fewest` vectors; `wanted` are collected before it.
     """
 
-    progress: Tensor  # (3,) phase, steps taken, rows collected
-    _known: int | None = None  # the phase, so that it is not read from a device in every step
-    _steps: int | None = None  # steps taken, likewise
     buffer: Tensor  # (wanted, d), empty once training has begun
 
     def __init__(self, warmup_steps: int, buffer_size: int, *, fewest: int, d: int) -> None:
@@ -124,50 +121,33 @@ class Phases(nn.Module):
         self.warmup_steps: int = warmup_steps
         self.fewest: int = fewest
         self.wanted: int = max(buffer_size, fewest)
-        self.register_buffer("progress", torch.tensor([PASS if warmup_steps else COLLECT, 0, 0]))
+        self.now: int = PASS if warmup_steps else COLLECT
+        self.steps: int = 0
         self.register_buffer("buffer", torch.zeros(0, d))
 
-    @property
-    def now(self) -> int:
-        if self._known is None:
-            self._known = int(self.progress[0])
-        return self._known
+    def get_extra_state(self) -> Tensor:
+        return torch.tensor([self.now, self.steps])
 
-    def _go_on(self, phase: int) -> None:
-        self.progress[0] = self._known = phase
-
-    def count(self) -> int:
-        """Count a step of training; returns how many there were since the layer was made."""
-        if self._steps is None:
-            self._steps = int(self.progress[1])
-        self.progress[1] += 1
-        self._steps += 1
-        return self._steps
-
-    @property
-    def seen(self) -> int:
-        return int(self.progress[2])
+    def set_extra_state(self, state: Tensor) -> None:
+        self.now, self.steps = state.tolist()
 
     def take(self, x: Tensor) -> bool:
         """Count a step on vectors x (b, d); returns whether enough are collected to start."""
-        self.count()
+        self.steps += 1
         if self.now == PASS:
-            if self.progress[1] > self.warmup_steps:
-                self._go_on(COLLECT)
-            else:
+            if self.steps <= self.warmup_steps:
                 return False
-        room = self.wanted - self.seen
+            self.now = COLLECT
+        room = self.wanted - len(self.buffer)
         self.buffer = torch.cat([self.buffer, x[:room].to(self.buffer)])
-        self.progress[2] = len(self.buffer)
         return len(self.buffer) >= self.wanted
 
     def finish(self) -> None:
         """Begin training; frees the collected vectors."""
-        self._go_on(TRAIN)
+        self.now = TRAIN
         self.buffer = self.buffer.new_zeros(0, self.buffer.shape[1])
 
     def _load_from_state_dict(self, state: dict, prefix: str, *others: object) -> None:
-        self._known = self._steps = None
         kept = state.get(f"{prefix}buffer")
         if kept is not None:  # it grows while rows are collected
             self.buffer = self.buffer.new_zeros(len(kept), self.buffer.shape[1])
@@ -337,7 +317,8 @@ class IndexingLayer(nn.Module):
         with torch.autocast(x.device.type, enabled=False):
             rows, R = x.float(), self.rotation()
             coarse = self.coarse[self._lists(rows)] if self.n_lists else None
-            turns = self.rotation_every == 1 or self.phases.count() % self.rotation_every == 0
+            self.phases.steps += 1
+            turns = self.phases.steps % self.rotation_every == 0
             T, distortion, codes = StraightThrough.apply(rows, R, self.codebooks, coarse, turns)
             if torch.is_grad_enabled():
                 self.centroids.observe(rows.detach() if coarse is None else rows.detach() - coarse, codes, R.detach())
@@ -412,7 +393,7 @@ class IndexingLayer(nn.Module):
     @property
     def phase(self) -> str:
         """ "pass", "collect" or "train"."""
-        return {PASS: "pass", COLLECT: "collect", TRAIN: "train"}[self.phases.now]
+        return ("pass", "collect", "train")[self.phases.now]
 
     @property
     def codebooks(self) -> Tensor:
@@ -444,7 +425,7 @@ class IndexingLayer(nn.Module):
         start, or if the rotation is no longer orthogonal."""
         if self.phase != "train":
             raise ValueError(
-                f"the layer has no centroids yet (phase {self.phase!r}, {self.phases.seen:,} collected); "
+                f"the layer has no centroids yet (phase {self.phase!r}, {len(self.phases.buffer):,} collected); "
                 f"train it on {counted(self.phases.wanted, 'vector')} after {self.phases.warmup_steps} steps, or call "
                 "layer.start(X)"
             )
