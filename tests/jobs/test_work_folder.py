@@ -12,7 +12,7 @@ from nearkin._storage import changing
 from nearkin.data import VectorFile, open_vectors
 from nearkin.jobs.compress import Choice, compress_file
 from nearkin.jobs.run import watched
-from nearkin.quantization.codecs import Size
+from nearkin.quantization.best import Size
 
 
 class Interrupted(Exception):

@@ -79,9 +79,9 @@ def test_numbers_are_packed_as_faiss_packs_them(rng: np.random.Generator) -> Non
         quantizer = faiss.ResidualQuantizer(6, 3, bits)
         additive.fill(quantizer, codebooks[None], 4)
         numbers = additive.steady_numbers(X, codebooks[None], 4)
-        np.testing.assert_array_equal(additive.packed(quantizer, numbers), quantizer.compute_codes(X), f"{bits} bits")
+        np.testing.assert_array_equal(faiss.pack_bitstrings(numbers, bits), quantizer.compute_codes(X), f"{bits} bits")
         np.testing.assert_allclose(
-            quantizer.decode(additive.packed(quantizer, numbers)), additive.decode(numbers, codebooks), atol=1e-5
+            quantizer.decode(faiss.pack_bitstrings(numbers, bits)), additive.decode(numbers, codebooks), atol=1e-5
         )
         np.testing.assert_array_equal(numbers, additive.encode(X, codebooks, 4), f"{bits} bits")
 

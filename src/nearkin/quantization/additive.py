@@ -216,14 +216,6 @@ def _numbers(quantizer: faiss.AdditiveQuantizer, X: np.ndarray, n_rows: int) -> 
     return faiss.unpack_bitstrings(codes, quantizer.M, int(faiss.vector_to_array(quantizer.nbits)[0]))
 
 
-def packed(quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray) -> np.ndarray:
-    """FAISS's codes (n, bytes) uint8."""
-    numbers = np.ascontiguousarray(numbers, np.int32)
-    codes = np.zeros((len(numbers), quantizer.code_size), np.uint8)
-    quantizer.pack_codes(len(numbers), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
-    return codes
-
-
 def _bits(n_centroids: int) -> int:
     return (n_centroids - 1).bit_length()
 

@@ -185,12 +185,6 @@ def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     return codebooks[np.arange(len(codebooks)), codes].reshape(len(codes), codebooks.shape[0] * codebooks.shape[2])
 
 
-def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray) -> float:
-    """Mean over the vectors of ||z - decode(code)||^2."""
-    difference = Z - decode(codes, codebooks)
-    return float(np.einsum("ij,ij->i", difference, difference, dtype=np.float64).mean())
-
-
 def kmeans(
     Z: np.ndarray,
     n_subspaces: int,
@@ -216,21 +210,15 @@ def kmeans(
 
 def _lloyd(X: np.ndarray, n_centroids: int, n_iter: int, seed: int, weights: np.ndarray | None) -> np.ndarray:
     """k-means (K, w) float32 of rows X (n, w) by the kernels of `assign`, faster than `faiss.Kmeans` for few rows. At
-    most K distinct rows are the centroids themselves. A centroid without rows moves next to one drawn by its number of
-    rows."""
+    most K distinct rows are the centroids themselves."""
     distinct = _distinct(X, n_centroids)
     if distinct is not None:
         return np.resize(distinct, (n_centroids, X.shape[1]))
-    generator, tilt = np.random.default_rng(seed), np.resize([1, -1], X.shape[1]).astype(np.float32) / 1024
-    centroids = X[generator.choice(len(X), n_centroids, replace=False)]
+    centroids = X[np.random.default_rng(seed).choice(len(X), n_centroids, replace=False)]
     for _ in range(n_iter):
         cells = CellSums(1, n_centroids, X.shape[1]).update(X, assign(X, centroids[None]), weights)
         centroids, counts = cells.finalize()[0].astype(np.float32), cells.counts[0]
-        dead = counts == 0
-        if dead.any():
-            donors = generator.choice(n_centroids, dead.sum(), p=counts / counts.sum())
-            centroids[dead] = centroids[donors] * (1 + tilt)
-            centroids[donors] *= 1 - tilt
+        revive(centroids, counts, 0)
     return centroids
 
 
@@ -389,7 +377,8 @@ class CoarseQuantizer:
     @classmethod
     def train(cls, X: np.ndarray, n_lists: int, seed: int) -> Self:
         """k-means on all vectors of X (n, d)."""
-        return cls(kmeans(X, 1, n_lists, DEFAULTS.coarse_iterations, seed)[0])
+        mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+        return cls(kmeans(X - mean, 1, n_lists, DEFAULTS.coarse_iterations, seed)[0] + mean)
 
     def assign(self, X: np.ndarray) -> np.ndarray:
         """Number (n,) int64 of each vector's nearest centroid, the lowest of equals, the same alone and in a batch."""

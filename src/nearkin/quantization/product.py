@@ -28,7 +28,6 @@ from nearkin.quantization.codebooks import (
     assign,
     decode,
     prepare,
-    squared_error,
 )
 from nearkin.quantization.training import ROTATIONS, STARTS, learn, make_update
 from nearkin.statistics import far_rows, shared_generator, training_rows
@@ -223,15 +222,6 @@ class ProductQuantizer(ReconstructingTransformer):
         if lists is None or self.coarse_centroids_ is None:
             return rows
         return rows + self.coarse_centroids_[lists]
-
-    def distortion(self, X: ArrayLike) -> float:
-        """Mean squared L2 distance between the vectors of X (n, d) and their reconstructions."""
-        check_is_fitted(self)
-        X = _check.check_magnitude(_check.validate_vectors(self, X))
-        total = 0.0
-        for Z, _ in self._rotated_chunks(X, self.rotation_):
-            total += len(Z) * squared_error(Z, faiss_bridge.compute_codes(Z, self.codebooks_), self.codebooks_)
-        return total / len(X)
 
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty FAISS index with the very same codes: PQ or, with `n_lists`, IVF + PQ, behind the rotation.

@@ -21,7 +21,6 @@ from nearkin.quantization.additive import (
     AdditiveFit,
     fill,
     learn,
-    packed,
     parts_of,
     query_moment,
     steady_numbers,
@@ -157,8 +156,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         check_is_fitted(self)
         X = _check.check_magnitude(_check.validate_vectors(self, X))
         numbers, lists = self._chosen(X)
-        index = self._inner()  # it stays: it owns its quantizer
-        codes = packed(index.aq, numbers)
+        codes = faiss.pack_bitstrings(numbers, faiss_bridge.code_bits(self.n_centroids))
         return codes if lists is None else np.hstack([CoarseQuantizer.pack(lists, self.n_lists), codes])
 
     def _chosen(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
