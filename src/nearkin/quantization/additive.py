@@ -19,7 +19,7 @@ the error of unseen vectors:
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import faiss
 import numpy as np
@@ -32,9 +32,6 @@ from nearkin.contracts import Callback
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import nearest_orthogonal, principal_axes, reached
 from nearkin.statistics import CellSums
-
-if TYPE_CHECKING:
-    from nearkin.quantization.residual import AbstractAdditiveQuantizer
 
 _TABLES = 4096  # total centroids up to which FAISS's search by inner products of all pairs is faster
 _BUCKETED = range(8, 25)  # beam widths for which 3 of a codebook's 8 buckets suffice
@@ -398,6 +395,18 @@ class Part:
         return codebooks, metric
 
 
+class Settings(Protocol):
+    """The settings of a fit: those of `ResidualQuantizer` and `ProductResidualQuantizer`."""
+
+    n_splits: int
+    n_codebooks: int
+    n_centroids: int
+    max_iter: int
+    beam_size: int
+    smoothing: float
+    metric: str
+
+
 class AdditiveFit(NamedTuple):
     """Rotation (d, d'), codebooks (n_splits, M, K, w) in the space that is searched, the matrices `metric` (n_splits,
     w, w) that lead to the space in which codes are chosen, and the share of |e|^2 that the column of errors adds to
@@ -423,7 +432,7 @@ def learn(
     X: np.ndarray,
     rotation: np.ndarray,
     turns: bool,
-    quantizer: "AbstractAdditiveQuantizer",
+    settings: Settings,
     moment: np.ndarray | None,
     seed: int,
     callback: Callback,
@@ -438,16 +447,16 @@ def learn(
     """
     generator = np.random.default_rng(seed)
     near = None
-    if quantizer.max_iter > 1:
+    if settings.max_iter > 1:
         axes, variances = principal_axes(X)
-        bits = quantizer.n_splits * quantizer.n_codebooks * (quantizer.n_centroids.bit_length() - 1)
+        bits = settings.n_splits * settings.n_codebooks * (settings.n_centroids.bit_length() - 1)
         near = Neighbourhoods.of(X, reached(variances, bits), axes, generator)
-    parts = _parts(X, near, rotation, quantizer, moment, seed)
-    for index in range(quantizer.max_iter):
-        rows = X if index == 0 else _augmented(X, near, quantizer.smoothing, generator)
-        error, codes = _round(parts, rows @ rotation, quantizer, index)
-        callback(index + 1, {"objective": error, "distortion": error, "total": quantizer.max_iter})
-        if turns and index < quantizer.max_iter - 1:
+    parts = _parts(X, near, rotation, settings, moment, seed)
+    for index in range(settings.max_iter):
+        rows = X if index == 0 else _augmented(X, near, settings.smoothing, generator)
+        error, codes = _round(parts, rows @ rotation, settings, index)
+        callback(index + 1, {"objective": error, "distortion": error, "total": settings.max_iter})
+        if turns and index < settings.max_iter - 1:
             decoded = np.hstack([part.decoded(own) for part, own in zip(parts, codes, strict=True)])
             cross = rows.T @ decoded / np.float32(len(rows))
             rotation = nearest_orthogonal(cross.astype(np.float64)).astype(np.float32)
@@ -455,17 +464,15 @@ def learn(
     return AdditiveFit(rotation, codebooks, metrics, DEFAULTS.share if parts[0].column else 0.0)
 
 
-def _round(
-    parts: list[Part], Z: np.ndarray, quantizer: "AbstractAdditiveQuantizer", index: int
-) -> tuple[float, list[np.ndarray]]:
+def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> tuple[float, list[np.ndarray]]:
     """Code rotated rows Z (n, d') and refit the parts: the mean squared error before, and the codes (n, M) of each. The
     last round codes rows as later rows are coded, and does not shrink."""
-    codes, error, last = [], 0.0, index == quantizer.max_iter - 1
-    adds = index == 1 and quantizer.metric == "l2"  # errors need the codes of round 0
-    for part, own in zip(parts, _split(Z, quantizer.n_splits), strict=True):
+    codes, error, last = [], 0.0, index == settings.max_iter - 1
+    adds = index == 1 and settings.metric == "l2"  # errors need the codes of round 0
+    for part, own in zip(parts, _split(Z, settings.n_splits), strict=True):
         if adds:
             part.add_column(own)
-        targets, chosen = part.code(own, quantizer.beam_size if last else DEFAULTS.beam, last)
+        targets, chosen = part.code(own, settings.beam_size if last else DEFAULTS.beam, last)
         error += float(np.square(part.errors(own, chosen), dtype=np.float64).mean())
         part.refit(targets, chosen, DEFAULTS.memory if index > 1 else 0.0, DEFAULTS.shrink if index and not last else 0)
         codes.append(chosen)
@@ -476,18 +483,18 @@ def _parts(
     X: np.ndarray,
     near: Neighbourhoods | None,
     rotation: np.ndarray,
-    quantizer: "AbstractAdditiveQuantizer",
+    settings: Settings,
     moment: np.ndarray | None,
     seed: int,
 ) -> list[Part]:
-    products, shape = moment is not None, (quantizer.n_codebooks, quantizer.n_centroids)
+    products, shape = moment is not None, (settings.n_codebooks, settings.n_centroids)
     if moment is None and near is not None:
         moment = near.differences()
     moment = None if moment is None else rotation.T @ moment @ rotation
-    own = np.split(np.arange(rotation.shape[1]), quantizer.n_splits)
+    own = np.split(np.arange(rotation.shape[1]), settings.n_splits)
     return [
         Part.start(Z, None if moment is None else moment[np.ix_(own[m], own[m])], products, shape, seed + m)
-        for m, Z in enumerate(_split(X @ rotation, quantizer.n_splits))
+        for m, Z in enumerate(_split(X @ rotation, settings.n_splits))
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from nearkin.quantization.codebooks import (
 )
 from nearkin.quantization.rotation import cayley_update, givens_update
 from nearkin.statistics import Shard, row_mean, squared_norm
-
-if TYPE_CHECKING:
-    from nearkin.quantization.product import ProductQuantizer
 
 _SQUARES = ("objective", "distortion")  # of a record of the history
 STARTS = ("identity", "pca", "random")
@@ -93,6 +90,20 @@ class Space(NamedTuple):
         return state if self.axes is None else _joined(state, self.axes)
 
 
+class Plan(Protocol):
+    """The settings of a fit: those of `ProductQuantizer`."""
+
+    n_subspaces: int
+    n_centroids: int
+    rotation: str | None
+    init: str
+    n_lists: int
+    step: float | str
+    n_blocks: int | None
+    max_iter: int
+    tol: float
+
+
 @dataclass(frozen=True)
 class Learned:
     """rotation (d, d'), codebooks (M, K, d'/M), coarse centroids (L, d) or None, all float32, and how it went."""
@@ -104,9 +115,7 @@ class Learned:
     history: list[Record] = field(default_factory=list)
 
 
-def learn(
-    prepared: Prepared, quantizer: "ProductQuantizer", generator: np.random.Generator, callback: Callback | None
-) -> Learned:
+def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callback: Callback | None) -> Learned:
     """Train inverted lists and the mean, then rotation and codebooks of the residuals; results are for the user's
     original vectors."""
     rows, apart, places, scale = prepared.rows, prepared.apart, prepared.places, np.float32(prepared.scale)
@@ -117,8 +126,8 @@ def learn(
             callback(step, unscaled(record, prepared.scale, _SQUARES))
 
     with serial_products(rows.X.size * rows.X.shape[1]):
-        if quantizer.n_lists:  # FAISS's k-means of the rows of all processes, by each of them: it has no sums to merge
-            cells = CoarseQuantizer.train(shard.whole(rows.X), quantizer.n_lists, draw_seed(generator))
+        if plan.n_lists:  # FAISS's k-means of the rows of all processes, by each of them: it has no sums to merge
+            cells = CoarseQuantizer.train(shard.whole(rows.X), plan.n_lists, draw_seed(generator))
             shard.group.broadcast(cells.centroids)
             coarse = cells.centroids[:, places] / scale
             # queries are compared with residuals of each cell, so they cannot compare the starts here
@@ -129,12 +138,12 @@ def learn(
             average = shard.group.merge(row_mean(weights[:, None])).finalize()
             rows = replace(rows, weights=(weights / average).astype(np.float32))
         rows = rows.changed(lambda X: X - mean)
-        learned = _learn(rows, quantizer, generator, report)
+        learned = _learn(rows, plan, generator, report)
         rotation, codebooks = learned.rotation, learned.codebooks
         if len(apart):
             Z, far = (part @ rotation for part in (rows.X, apart - mean))
             codebooks = make_room(codebooks, Z, far, draw_seed(generator), shard.group)
-    codebooks = (codebooks + (mean @ rotation).reshape(quantizer.n_subspaces, 1, -1)) / scale
+    codebooks = (codebooks + (mean @ rotation).reshape(plan.n_subspaces, 1, -1)) / scale
     return replace(
         learned, rotation=rotation[places], codebooks=codebooks, coarse=coarse,
         history=[unscaled(entry, prepared.scale, _SQUARES) for entry in learned.history],
@@ -147,52 +156,50 @@ def unscaled(squares: Fields, scale: float, names: Iterable[str] | None = None) 
     return {name: value / scale**2 if name in names else value for name, value in squares.items()}
 
 
-def _learn(
-    rows: TrainingRows, quantizer: "ProductQuantizer", generator: np.random.Generator, callback: Callback
-) -> Learned:
+def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callback: Callback) -> Learned:
     """Choose a start, alternate, then refit the codebooks with the rotation fixed; the rows are centred."""
-    shard, M, K, d = rows.shard, quantizer.n_subspaces, quantizer.n_centroids, rows.X.shape[1]
+    shard, M, K, d = rows.shard, plan.n_subspaces, plan.n_centroids, rows.X.shape[1]
     history: list[Record] = []
 
     def record(_: int, entry: Fields) -> None:
         history.append({**entry, "total": total})
         callback(len(history), history[-1])
 
-    if quantizer.rotation is None:
+    if plan.rotation is None:
         total = 25  # iterations of k-means, FAISS's default
         every = None if rows.weights is None else shard.whole(rows.weights)
         codebooks = kmeans(shard.whole(rows.X), M, K, 1, draw_seed(generator), every, shard.group)
         state = State(np.eye(d, dtype=np.float32), codebooks)
-        state = refine(rows, state, None, total - 1, tol=quantizer.tol, callback=record)
+        state = refine(rows, state, None, total - 1, tol=plan.tol, callback=record)
         return Learned(state.rotation, state.codebooks, history=history)
     seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # independent of the draws of `init`
     space = Space(d)  # axes may be left out only with the default updates and rows that count alike
-    if quantizer.rotation == "procrustes" and rows.weights is None:
+    if plan.rotation == "procrustes" and rows.weights is None:
         space = Space.of(rows.X, M, K, shard.group)
-    starts = start_rotation(quantizer, rows, own, space)
-    start, trials = _chosen(starts, rows, quantizer, own) if len(starts) > 1 else (starts[quantizer.init], [])
-    total = quantizer.max_iter + DEFAULTS.last_iterations
-    state = _alternated(start, rows, quantizer, seed, generator, record)
+    starts = start_rotation(plan, rows, own, space)
+    start, trials = _chosen(starts, rows, plan, own) if len(starts) > 1 else (starts[plan.init], [])
+    total = plan.max_iter + DEFAULTS.last_iterations
+    state = _alternated(start, rows, plan, seed, generator, record)
     return Learned(state.rotation, state.codebooks, None, trials, history)
 
 
 def _alternated(
     start: "Start",
     rows: TrainingRows,
-    quantizer: "ProductQuantizer",
+    plan: Plan,
     seed: int,
     generator: np.random.Generator,
     callback: Callback,
 ) -> State:
     """Rotation and codebooks after all rounds from a start and the last k-means; `seed` draws the first codebooks."""
-    shard, M, K = rows.shard, quantizer.n_subspaces, quantizer.n_centroids
+    shard, M, K = rows.shard, plan.n_subspaces, plan.n_centroids
     shard.group.broadcast(start.rotation)
     # later rounds use all rows
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (64 * K))))
     first = kmeans(start.space.rows(few) @ start.rotation, M, K, DEFAULTS.first_iterations, seed, weights, shard.group)
     energy = _energy(rows.X, shard)
 
-    def along(space: Space, state: State, update: Update | None, rounds: int, tol: float = quantizer.tol) -> State:
+    def along(space: Space, state: State, update: Update | None, rounds: int, tol: float = plan.tol) -> State:
         """Rounds with the rows along that space; what it leaves out is part of the error."""
         seen = replace(rows, X=space.rows(rows.X))
         left_out = energy - _energy(seen.X, shard)
@@ -201,13 +208,13 @@ def _alternated(
             error = entry["distortion"] + left_out
             callback(step, {**entry, "objective": error, "distortion": error})
 
-        beyond = DEFAULTS.beyond if quantizer.rotation == "procrustes" and update is not None else 0.0
+        beyond = DEFAULTS.beyond if plan.rotation == "procrustes" and update is not None else 0.0
         return refine(seen, state, update, rounds, tol=tol, beyond=beyond, callback=whole)
 
-    update = make_update(quantizer.rotation, len(start.rotation), quantizer.step, quantizer.n_blocks, generator)
+    update = make_update(plan.rotation, len(start.rotation), plan.step, plan.n_blocks, generator)
     # one round in four is along more axes, if the start has them, and does the work of two
-    wide, wider = quantizer.max_iter // 4 if start.widens else 0, start.space.wider
-    state = along(start.space, State(start.rotation, first), update, quantizer.max_iter - 2 * wide)
+    wide, wider = plan.max_iter // 4 if start.widens else 0, start.space.wider
+    state = along(start.space, State(start.rotation, first), update, plan.max_iter - 2 * wide)
     if wide:
         state = along(wider, wider.grown(state), exact_update, wide)
     everything = Space(rows.X.shape[1])
@@ -241,18 +248,16 @@ class Start:
     widens: bool = False
 
 
-def start_rotation(
-    quantizer: "ProductQuantizer", rows: TrainingRows, generator: np.random.Generator, space: Space
-) -> dict[str, Start]:
-    """The starts that `quantizer.init` names, for centred vectors, in `space`."""
+def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generator, space: Space) -> dict[str, Start]:
+    """The starts that `plan.init` names, for centred vectors, in `space`."""
     narrow, starts = space.rows(rows.X), dict[str, Start]()
-    for name in STARTS if quantizer.init == "auto" else (quantizer.init,):
+    for name in STARTS if plan.init == "auto" else (plan.init,):
         if name == "identity":
             # with 10 rounds in a space the recall was .006 lower
-            narrows = quantizer.max_iter >= 16 and rows.X.shape[1] >= DEFAULTS.identity_from
-            starts[name] = _identity(rows, quantizer.n_subspaces, space if narrows else Space(rows.X.shape[1]))
+            narrows = plan.max_iter >= 16 and rows.X.shape[1] >= DEFAULTS.identity_from
+            starts[name] = _identity(rows, plan.n_subspaces, space if narrows else Space(rows.X.shape[1]))
         elif name == "pca":  # another order of sums may change axes of nearly equal variance
-            starts[name] = Start(pca_start(rows.shard.whole(narrow), quantizer.n_subspaces), space)
+            starts[name] = Start(pca_start(rows.shard.whole(narrow), plan.n_subspaces), space)
         else:  # spreads correlated axes over all subspaces, as FAISS's
             starts[name] = Start(haar_rotation(narrow.shape[1], draw_seed(generator)), space)
     return starts
@@ -291,11 +296,11 @@ def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
 
 
 def _chosen(
-    starts: dict[str, Start], rows: TrainingRows, quantizer: "ProductQuantizer", generator: np.random.Generator
+    starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: np.random.Generator
 ) -> tuple[Start, list[Record]]:
     """The start whose codes have the highest recall after a short fit of few rows, and each one's record; where recall
     cannot be measured, that which loses the least of the rows' variance. Every process chooses by the same rows."""
-    M, K, seed = quantizer.n_subspaces, quantizer.n_centroids, draw_seed(generator)
+    M, K, seed = plan.n_subspaces, plan.n_centroids, draw_seed(generator)
     X, weights = rows.drawn(generator.permutation(rows.shard.total)[: 16 * K])  # for a short fit
     few, held, trial = TrainingRows(X, Shard.of(X), weights), _held_out(rows, generator), Trial[str]()
     for name, start in starts.items():  # they cost the same
