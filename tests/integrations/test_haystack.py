@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("haystack", reason="needs haystack-ai")
@@ -91,17 +90,10 @@ def test_an_unknown_argument_is_an_error(store: HaystackStore, tmp_path: Path) -
 
 
 def test_settings_have_one_meaning_and_come_back() -> None:
-    X = np.random.default_rng(0).normal(size=(1_010, 8)).astype(np.float32)
     settings = {"quantizer": 2, "metric": "ip", "keep_vectors": "float16", "oversample": 30}
     assert HaystackStore(n_bytes=2).to_dict() == HaystackStore(quantizer=2).to_dict()
     store = HaystackStore.from_dict(HaystackStore(**settings).to_dict())
-    documents = [Document(id=str(i), embedding=row.tolist()) for i, row in enumerate(X)]
-    store.write_documents([*documents[:999], Document(id="none")])
-    assert store.documents.index.quantizer is None
-    store.write_documents(documents[999:])
-    assert store.documents.index.bytes_per_vector <= 3
-    for i in (0, 500, 1_009):
-        exact = (X @ X[i]).argsort()[::-1][:1]
-        assert [each.id for each in store.embedding_retrieval(X[i].tolist(), top_k=1)] == [str(exact[0])]
+    store.write_documents([Document(id="one", embedding=[1.0] * 8), Document(id="none")])
+    assert [getattr(store.documents, name) for name in settings] == list(settings.values())
     with pytest.raises(ValueError, match="k"):
         HaystackRetriever(store).run([1.0] * 8, top_k=0)

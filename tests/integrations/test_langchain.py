@@ -93,12 +93,13 @@ def test_a_wrong_call_changes_nothing(store: LangChainStore, texts: list[str], o
     assert {found.id for found in store.similarity_search("x", k=9)} == set("abcd")
 
 
-def test_no_texts_missing_ids_and_codes() -> None:
+def test_no_texts_missing_ids_and_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "ENOUGH", 300)
     store = LangChainStore.from_texts([], Letters(), quantizer=4)
     assert store.add_texts([]) == []
-    names = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefghijklmnop"] * 8
-    made = store.add_texts([f"{name} {i}" for i, name in enumerate(names)], ids=[None, "known", *[None] * 1022])
-    assert (made[1], len(set(made))) == ("known", 1024)
+    names = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefghijklmnop"] * 3
+    made = store.add_texts([f"{name} {i}" for i, name in enumerate(names)], ids=[None, "known", *[None] * 382])
+    assert (made[1], len(set(made))) == ("known", 384)
     assert store.documents.index.bytes_per_vector <= 5
     assert np.isfinite(store.similarity_search_with_score("abc", k=3)[0][1])
     store.delete(made)
@@ -154,7 +155,6 @@ def test_filters_select_in_every_search_and_after_load(filter: Any, wanted: str,
 
 @each("filter", NO_FILTERS)
 def test_what_is_no_filter_selects_and_deletes_nothing(filter: Any) -> None:
-    """Before, operators were values that no document has."""
     store = labelled()
     for call in (store.similarity_search, LangChainStore(Letters()).similarity_search, store.delete):
         with pytest.raises(TypeError, match="filter is"):

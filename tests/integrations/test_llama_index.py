@@ -5,7 +5,6 @@ from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("llama_index.core", reason="needs llama-index-core")
@@ -139,17 +138,3 @@ def test_an_unknown_argument_is_an_error_in_every_method() -> None:
     assert [one.node_id for one in store.get_nodes()] == ["b"]
     with pytest.raises(TypeError, match="n_probe"):
         LlamaIndexStore(16, n_probe=3)
-
-
-def test_codes_are_trained_when_a_thousand_nodes_are_there(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(1_010, 8)).astype(np.float32)
-    store = LlamaIndexStore(2, keep_vectors=True, oversample=30)
-    store.add([TextNode(id_=str(i), text="x", embedding=row.tolist()) for i, row in enumerate(X[:999])])
-    assert store.client.index.quantizer is None
-    store.persist(str(tmp_path / "store"))
-    store = LlamaIndexStore.from_persist_path(tmp_path / "store")
-    store.add([TextNode(id_=str(i + 999), text="x", embedding=row.tolist()) for i, row in enumerate(X[999:])])
-    assert store.client.index.bytes_per_vector <= 3
-    for i in (0, 500, 1_009):
-        found = store.query(VectorStoreQuery(query_embedding=X[i].tolist(), similarity_top_k=3))
-        assert (found.ids[0], found.similarities[0]) == (str(i), pytest.approx(1))

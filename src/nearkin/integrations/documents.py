@@ -2,18 +2,17 @@
 
 import copy
 import json
-import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
-from typing import Self, TypedDict
+from typing import Self
 from uuid import uuid4
 
 import numpy as np
 
-from nearkin._check import check_choice, check_integer, check_vectors
+from nearkin._check import check_choice, check_integer
 from nearkin._faiss import answered
 from nearkin._fields import Extra, StrPath
 from nearkin._json import parsed_json
@@ -23,17 +22,8 @@ from nearkin.contracts import Quantizer, VectorCodes
 from nearkin.index import Index
 
 KIND, METRICS = "documents", ("cosine", "ip", "l2")
-FIRST, ENOUGH = 1_000, 10_000  # vectors that train a quantizer; FAISS asks for 39 a centroid, and a byte has 256
-_NEVER = sys.maxsize
+ENOUGH = 10_000  # vectors that train a quantizer: FAISS asks for 39 a centroid, and a byte has 256
 _FILE, _INDEX = "documents.jsonl", "index"
-_SAVED = ("quantizer", "metric", "keep_vectors", "oversample", "_due")
-
-
-class Rescoring(TypedDict, total=False):
-    """Arguments of `Documents` and of every store."""
-
-    keep_vectors: bool | str
-    oversample: float | None
 
 
 def listed(ids: Iterable[object]) -> list[str]:
@@ -50,9 +40,8 @@ def listed(ids: Iterable[object]) -> list[str]:
 class Documents:
     """Records under string ids, some with a vector, for searches by `metric`.
 
-    quantizer: None for exact search; a fitted quantizer; or bytes a vector, as in `Index.build`: codes are trained when
-        1,000 vectors are there, until then a search is exact. They are trained again at 10,000 vectors, which the index
-        keeps until then, and with `keep_vectors` at 100,000 and each further power of ten.
+    quantizer: None for exact search; a fitted quantizer; or bytes a vector, as in `Index.build`: codes are trained once
+        10,000 vectors are there, until then a search is exact.
     keep_vectors, oversample: rescoring, as in `Index.build` and `Index.search`.
 
     Threads may share them: whoever reads or changes them holds the `lock`.
@@ -65,10 +54,9 @@ class Documents:
     index: Index | None = field(default=None, init=False)
     records: dict[str, Record] = field(default_factory=dict, init=False)
     lock: Extra = field(default_factory=threading.RLock, init=False)
-    _due: int = field(default=_NEVER, init=False)  # vectors that train the quantizer next
 
     def __post_init__(self) -> None:
-        self.index, self._due = None, _NEVER
+        self.index = None
         check_choice(self.metric, "metric", METRICS)
         if self.oversample is not None and not self.keep_vectors:
             raise ValueError(f"oversample is {self.oversample}; it ranks by kept vectors: give keep_vectors=True too")
@@ -76,7 +64,7 @@ class Documents:
             d = self.quantizer.n_features_in_
             self.index = Index.empty(d, self.quantizer, self.metric, keep_vectors=self.keep_vectors)
         elif isinstance(self.quantizer, Real):
-            self._due, self.quantizer = FIRST, check_integer(self.quantizer, "quantizer", low=1)
+            self.quantizer = check_integer(self.quantizer, "quantizer", low=1)
         elif self.quantizer is not None:
             raise TypeError(f"quantizer is {self.quantizer!r}; give bytes a vector, or a quantizer that is fitted")
 
@@ -96,27 +84,21 @@ class Documents:
             if some or self.index is not None:
                 self._put(ids, [ids[i] for i in some], np.array([vectors[i] for i in some], np.float32))
             self.records |= dict(zip(ids, records, strict=True))
+            self._train()
 
     def _put(self, ids: Sequence[str], names: list[str], X: np.ndarray) -> None:
-        """Put vectors X (m, d) of `names` into the index, and take out those of the other `ids`. The first vectors make
-        the index, and those that train its quantizer make it again."""
-        index = self.index
-        others = np.empty(0, np.str_) if index is None else index.row_ids
-        if len(others) + len(names) >= self._due:
-            others = others[~np.isin(others, ids)]
-        n = len(others) + len(names)
-        if index is not None and n < self._due:
-            index.upsert(X, names)
-            index.remove(list(set(ids) - set(names)), unknown="drop")
-            return
-        if index is not None and len(others):
-            X = np.concatenate([index.vectors(others), check_vectors(X, n_features=index.n_features)])
-        trains = n >= self._due
-        kept = trains and (self.keep_vectors or n < ENOUGH)
-        quantizer, names = self.quantizer if trains else None, [*others.tolist(), *names]
-        self.index = Index.build(X, quantizer, names, self.metric, keep_vectors=kept)
-        if trains:
-            self._due = 10 ** len(str(n)) if kept else _NEVER
+        """Put vectors X (m, d) of `names` into the index, and take out those of the other `ids`."""
+        if self.index is None:
+            self.index = Index.build(X, None, names, self.metric)
+        else:
+            self.index.upsert(X, names).remove(list(set(ids) - set(names)), unknown="drop")
+
+    def _train(self) -> None:
+        """Train the quantizer of an index that is still exact, if there are enough vectors."""
+        index, quantizer = self.index, self.quantizer
+        if isinstance(quantizer, int) and index is not None and index.quantizer is None and len(index) >= ENOUGH:
+            X, names = index.vectors(index.row_ids), index.row_ids
+            self.index = Index.build(X, quantizer, names, self.metric, keep_vectors=self.keep_vectors)
 
     def remove(self, ids: Iterable[object]) -> None:
         """Take out the records of ids; unknown ones are passed over. TypeError for a single id."""
@@ -136,20 +118,19 @@ class Documents:
         called, and its answers used, under the `lock`."""
         if self.index is None or not len(self.index):
             return [], []
-        among = None if keep is None else [name for name in self.index.row_ids.tolist() if keep(name)]
+        among = None if keep is None else list(filter(keep, self.index.row_ids.tolist()))
         if among == []:
             return [], []
-        oversample = None if self.index.kept is None else self.oversample
-        scores, ids = self.index.search(np.asarray(vector, np.float32)[None], k, among=among, oversample=oversample)
+        how = {"among": among, "oversample": None if self.index.kept is None else self.oversample}
+        scores, ids = self.index.search(np.asarray(vector, np.float32)[None], k, **how)
         found = answered(scores)
         return ids[found].tolist(), scores[found].tolist()
 
     def save(self, path: StrPath, library: str, overwrite: bool = False) -> None:
         """Write a folder: the documents of that library as lines of JSON, and the index as `nk.Index.load` reads it. It
         appears whole or not at all; TypeError for a record that JSON cannot hold."""
-        config = {"library": library, **{name: vars(self)[name] for name in _SAVED}}
-        if not isinstance(self.quantizer, int):  # a fitted one is in the index
-            config["quantizer"] = None
+        n_bytes = self.quantizer if isinstance(self.quantizer, int) else None  # a fitted one is in the index
+        config = {"library": library, "settings": [n_bytes, self.metric, self.keep_vectors, self.oversample]}
         with self.lock, saving_folder(path, KIND, config, overwrite) as folder:
             with (folder / _FILE).open("w", encoding="utf-8") as file:
                 for name, record in self.records.items():
@@ -166,13 +147,13 @@ class Documents:
     def _read(cls, path: Path, library: str) -> Self:
         config = read_config(path, KIND)
         check_choice(config["library"], f"library in {path / 'config.json'}", (library,))
-        found = cls(config["quantizer"], config["metric"], config["keep_vectors"], config["oversample"])
+        found = cls(*config["settings"])
         with open_file(path / _FILE) as file:
             lines = [parsed_json(line) for line in file.read().split(b"\n") if line]
         found.records = {line.pop("id"): line for line in lines}
         if (path / _INDEX).is_dir():
             found.index = Index.load(path / _INDEX)
-            found.quantizer, found._due = found.quantizer or found.index.quantizer, config["_due"]
+            found.quantizer = found.quantizer or found.index.quantizer
             if not set(found.index.row_ids.tolist()) <= set(found.records):
                 raise ValueError(f"{path} has vectors without a document; it is damaged or mixed from two")
         return found

@@ -4,14 +4,14 @@
 # LangChain's methods take any argument and pass it over: here an unknown one is a TypeError.
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Self, Unpack
+from typing import Self
 
 import numpy as np
 
 from nearkin._fields import Extra, StrPath
 from nearkin._types import Record
 from nearkin.contracts import Quantizer
-from nearkin.integrations.documents import Documents, Rescoring, listed
+from nearkin.integrations.documents import Documents, listed
 
 try:
     from langchain_core.documents import Document
@@ -30,14 +30,12 @@ Filter = Callable[[Document], bool] | Record | None
 class LangChainStore(VectorStore):
     """Documents whose embeddings are compared by cosine.
 
-    `quantizer`: None for exact search; bytes a vector, for codes that are trained when 1,000 documents are there and
-    again at 10,000; or a fitted quantizer. `keep_vectors`, `oversample`: rescoring, as in `Index.build` and
+    `quantizer`: None for exact search; bytes a vector, for codes that are trained once 10,000 documents are there; or a
+    fitted quantizer. `keep_vectors`, `oversample`: rescoring, as in `Index.build` and
     `Index.search`. `store.documents.index` is the index. An argument that a method does not know is a TypeError.
     """
 
-    def __init__(
-        self, embedding: Embeddings, quantizer: Quantizer | int | None = None, **rescoring: Unpack[Rescoring]
-    ) -> None:
+    def __init__(self, embedding: Embeddings, quantizer: Quantizer | int | None = None, **rescoring: Extra) -> None:
         self.documents: Documents = Documents(quantizer, "cosine", **rescoring)
         self._embedding = embedding
 
@@ -52,8 +50,8 @@ class LangChainStore(VectorStore):
         for what, given in (("metadatas", metadatas), ("ids", names)):
             if given is not None and len(given) != len(texts):
                 raise ValueError(f"{what} has length {len(given)}, and texts {len(texts)}; give one for each text")
-        rows = zip(names, texts, metadatas or [{} for _ in texts], strict=True)
-        fresh = [Document(id=name, page_content=text, metadata=metadata) for name, text, metadata in rows]
+        rows = zip(texts, metadatas or [{} for _ in texts], strict=True)
+        fresh = [Document(page_content=text, metadata=metadata) for text, metadata in rows]
         records = [{"text": each.page_content, "metadata": each.metadata} for each in fresh]
         self.documents.put(names, records, self._embedding.embed_documents(texts) if texts else [])
         return names

@@ -4,11 +4,11 @@
 # LlamaIndex's methods take any argument and pass it over: here an unknown one is a TypeError.
 
 from collections.abc import Sequence
-from typing import Self, Unpack
+from typing import Self
 
-from nearkin._fields import StrPath
+from nearkin._fields import Extra, StrPath
 from nearkin.contracts import Quantizer
-from nearkin.integrations.documents import Documents, Rescoring, listed
+from nearkin.integrations.documents import Documents, listed
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
@@ -38,7 +38,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
     is_embedding_query: bool = True
     _documents: Documents = PrivateAttr()
 
-    def __init__(self, quantizer: Quantizer | int | None = None, **rescoring: Unpack[Rescoring]) -> None:
+    def __init__(self, quantizer: Quantizer | int | None = None, **rescoring: Extra) -> None:
         super().__init__(stores_text=True)
         self._documents = Documents(quantizer, "cosine", **rescoring)
 
