@@ -8,14 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 from typer.testing import CliRunner
 
 import nearkin as nk
-from nearkin.cli.app import COMMANDS, app, command_of, explained, summary
+from nearkin.cli.app import app, explained
 from tests.cli.conftest import run
 from tests.faults.child import cpu_seconds
 from tests.processes import Program
@@ -28,56 +27,6 @@ def test_no_command_shows_help() -> None:
     result = run()
     assert result.exit_code == 0
     assert "compress" in result.stdout
-
-
-def test_no_command_has_more_than_16_options_and_each_has_a_text() -> None:
-    for name in COMMANDS:
-        options = [one for one in command_of(name).params if one.param_type_name == "option"]
-        assert len(options) <= 16, (name, [one.opts[0] for one in options])
-        assert all(one.help for one in options)
-        assert summary(name) in run("--help").stdout.replace("\n", " ") or len(summary(name)) > 60
-        assert f"nearkin {name}" in command_of(name).help
-        assert "Parameters" not in command_of(name).help
-
-
-def test_arguments_of_one_name_have_one_text_or_two() -> None:
-    """An argument means the same in each job; the type of its value is one."""
-    texts, types = defaultdict(set), defaultdict(set)
-    for name in COMMANDS:
-        for one in command_of(name).params:
-            texts[one.name].add(one.help)
-            types[one.name].add(one.metavar)
-    own = {
-        "out",
-        "queries",
-        "vectors",
-        "index",
-        "ids",
-        "metric",
-        "codes",
-        "levels",
-        "recall",
-        "names",
-        "query_ids",
-        "form",
-    }
-    assert {name for name, found in texts.items() if len(found) > 2} <= own | {"left", "n_bytes", "loss"}
-    assert {name for name, found in types.items() if len(found) > 1} <= {
-        "n_probe",
-        "dim",
-        "out",
-        "names",
-        "queries",
-        "vectors",
-    }
-
-
-def test_help_names_the_type_of_every_value() -> None:
-    for name in COMMANDS:
-        shown = " ".join(run(name, "--help").stdout.split())
-        assert "--json" in shown, name
-        assert not re.search(r"<(bool|float|int|list|str)", shown), name
-    assert re.search(r"VECTORS FILE .*--levels INT .*--towers DIR .*--ids FILE ", shown)
 
 
 def test_no_text_below_the_command_line_names_an_option() -> None:
@@ -109,15 +58,6 @@ def test_an_unknown_command_is_one_line() -> None:
     assert result.exit_code == 2
     assert result.stderr.startswith("nearkin: No such command 'compres'")
     assert result.stderr.count("\n") == 1
-
-
-def test_bad_input_in_a_process(tmp_path: Path) -> None:
-    process = Program("nearkin", "compress", tmp_path / "no.npy", "--out", tmp_path / "idx")
-    out, err = process.communicate()
-    assert process.returncode == 2
-    assert not out
-    assert err.startswith("nearkin: ")
-    assert "Traceback" not in err
 
 
 MISSING = "embed no.csv --out emb", "explore idx --labels no.txt:1", "sweep no.npy"

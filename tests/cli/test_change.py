@@ -13,7 +13,6 @@ from nearkin.jobs.inputs import open_given
 from nearkin.jobs.run import read_record
 from nearkin.jobs.train import train_index
 from tests.cli.conftest import load, refused, run, run_json
-from tests.covering import each
 
 
 @pytest.fixture
@@ -86,22 +85,6 @@ def test_the_left_side_follows(tmp_path: Path) -> None:
     known = {(pairs.left_ids[u], pairs.right_ids[i]) for u, i in zip(pairs.rows, pairs.indices, strict=True)}
     assert not known & offered
     assert len(offered) == 50 * 119 - len({pair for pair in known if pair[1] != own[5]})
-
-
-@each(
-    ("args", "text"),
-    [
-        (("remove", "idx"), "say which vectors to remove"),
-        (("remove", "idx", "nobody"), "1 id is not in the index, the first is 'nobody'"),
-        (("add", "idx", "row.npy"), "--ids is missing, and this index has ids"),
-        (("update", "idx", "row.npy"), "say whose vectors these are"),
-        (("remove", "row.npy", "a"), "has no config.json"),
-    ],
-)
-def test_bad_input(folder: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], text: str) -> None:
-    monkeypatch.chdir(folder.parent)
-    np.save("row.npy", np.ones((1, 8), np.float32))
-    refused(text, *args)
 
 
 def test_a_file_is_no_id_of_a_word_that_is_typed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from tests.cli.conftest import load, refused, run, run_json
+from tests.cli.conftest import load, run, run_json
 from tests.covering import each
 
 
@@ -107,61 +107,3 @@ def test_vectors_are_kept_in_the_type_asked_for(files: Path, tmp_path: Path, giv
     judged = run_json("evaluate", tmp_path / "a", *data)
     assert judged["searches"][1]["bytes_kept"] == n * bytes_
     assert judged["searches"][1]["10-recall@10"] > 0.97
-
-
-def test_kept_vectors_that_do_not_fit_are_refused_before_the_work(files: Path, tmp_path: Path) -> None:
-    np.save(tmp_path / "far.npy", 1e5 * load(files)["base"])
-    for given, text in (
-        ("=float16", "type --keep-vectors=float32"),
-        ("=half", "--keep-vectors is 'half'; it must be one of 'float32'"),
-    ):
-        refused(text, "compress", tmp_path / "far.npy", f"--keep-vectors{given}", "--bytes", 4, "--out", tmp_path / "a")
-        assert not (tmp_path / "a").exists()
-
-
-def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
-    options = ["--centroids", 64, "--out", tmp_path / "idx"]
-    assert run_json("compress", f"{files}/data.npz:base", "--bytes", 3, *options)["bytes_per_vector"] == 3
-    refused(
-        "--bytes is 4, no whole number of 6-bit codes (64 centroids); give a multiple of 3 bytes",
-        "compress",
-        f"{files}/data.npz:base",
-        "--bytes",
-        4,
-        *options,
-        "--overwrite",
-    )
-
-
-@each(
-    ("options", "text"),
-    [
-        (["missing.npy"], "missing.npy does not exist"),
-        (["data.npz"], "holds 3 arrays; name one of"),
-        (["data.npz:base", "--bytes", 9, "--method", "opq"], "is 9, more than the 8 columns of X; give at most 8"),
-        (["data.npz:base", "--method", "magic"], "--method is 'magic'; it must be one of 'best', 'pq', 'opq'"),
-        (["data.npz:base", "--metric", "hamming"], "metric for best is 'hamming'; it must be one of 'l2', 'ip'"),
-        (
-            ["data.npz:base", "--minutes", 1, "--method", "pq"],
-            "--minutes are for method best, which compares codecs; leave them",
-        ),
-        (["data.npz:base", "--ids", "labels.npy"], "occur more than once"),
-        (["data.npz:base", "--ids", "query_labels.npy"], "has 20 values, and 600 are needed"),
-        (["nan.npy"], "nan.npy contains NaN or infinity (as float32) in 1 of 5 rows, the first is row 2"),
-        (
-            ["narrow.npy", "--method", "opq", "--bytes", 1],
-            "X has n_samples=5 vectors, fewer than --centroids 256; give at least that many or",
-        ),
-        (["data.npz:base", "--bytes", 0], "--bytes is 0; it must be an integer of at least 1"),
-        (["data.npz:base", "--bytes", "few"], "Invalid value for '--bytes'"),
-        (["data.npz:base", "--what"], "No such option"),  # the rest as typer says it
-        ([], "Missing argument 'VECTORS'"),
-    ],
-)
-def test_bad_input_is_one_line_and_code_2(files: Path, tmp_path: Path, options: list[object], text: str) -> None:
-    np.save(files / "narrow.npy", np.ones((5, 3), np.float32))
-    np.save(files / "nan.npy", np.where(np.arange(5)[:, None] == 2, np.nan, np.ones((5, 8))))
-    names = {path.name for path in files.iterdir()}
-    given = [files / o if str(o).partition(":")[0] in names or o == "missing.npy" else o for o in options]
-    refused(text, "compress", *given, "--out", tmp_path / "idx")
-    assert not (tmp_path / "idx").exists()

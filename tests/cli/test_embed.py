@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from tests.cli.conftest import refused, run, run_json
-from tests.covering import each
+from tests.cli.conftest import run, run_json
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -52,47 +51,6 @@ def test_comparisons_give_a_map(tables: Path, tmp_path: Path) -> None:
     assert "held out error" in result.stdout
     assert (tmp_path / "map" / "map.png").is_file()
     assert nk.OrdinalEmbedding.load(tmp_path / "map").embedding_.shape == (30, 2)
-
-
-@each(
-    ("options", "match"),
-    [
-        (("--dim", "two"), "--dim is 'two'"),
-        (("--dim", "0"), "--dim is '0'"),
-        (("--loss", "hinge"), "--loss is 'hinge'; it must be one of auto, all-pairs"),
-        (("--form", "pair"), "--form is 'pair'"),
-        (("--scale", "1-7"), "--scale is '1-7'; it must be two numbers, FAR:NEAR"),
-        (("--min-weight", "four"), "--min-weight"),
-        (("--missing", "9"), "--missing is '9'; it must be one of 'raise', 'drop'"),
-        (("--left", "a", "--form", "triplet"), "--left is for pairs, and form for comparisons"),
-        (("--split", "time", "--loss", "ste"), "--split is for pairs, and --loss ste for comparisons"),
-        (("--left", "nobody", "--right", "book"), "--left is 'nobody', which"),
-    ],
-)
-def test_bad_options_are_named_before_the_table_is_read(
-    tables: Path, tmp_path: Path, options: tuple, match: str
-) -> None:
-    """`--loss foo` blamed `--kind`."""
-    (tmp_path / "unclear.csv").write_text("a,b,c\nx,y,z\nx,z,w\n")
-    unclear = [] if options[0] == "--left" else [tmp_path / "unclear.csv"]  # a name of a column needs the table
-    for table in [tables / "pairs.csv", *unclear]:
-        refused(match, "embed", table, "--out", tmp_path / "emb", *options)
-        assert not (tmp_path / "emb").exists()
-
-
-@each(
-    ("table", "options", "match"),
-    [
-        ("answers.csv", ("--split", "time"), "no column with a usual name of left"),
-        ("pairs.csv", ("--loss", "ste"), "do not tell how to read a row"),
-        ("three.csv", (), "type --left ... and --right ..., of what ever, who, how"),
-    ],
-)
-def test_options_of_the_other_kind_are_refused_with_what_to_type(
-    tables: Path, tmp_path: Path, table: str, options: tuple[str, ...], match: str
-) -> None:
-    (tables / "three.csv").write_text("what ever,who,how\nx,y,z\nu,y,w\n")
-    refused(match, "embed", tables / table, "--out", tmp_path / "emb", *options)
 
 
 @pytest.mark.usefixtures("no_pictures")

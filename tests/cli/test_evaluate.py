@@ -93,36 +93,6 @@ def test_labels_next_to_ids_are_matched_by_them(files: Path, compressed: Callabl
     assert found[0] == found[1]
 
 
-def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
-    folder, queries = compressed(), f"{files}/data.npz:query"
-    data = load(files)
-    np.save(tmp_path / "short.npy", np.ones((3, 8), int))
-    np.save(tmp_path / "turned.npy", data["base"][::-1])
-    np.save(tmp_path / "narrow.npy", data["query"][:, :5])
-    np.save(tmp_path / "from_1.npy", data["truth"] + 600)
-    for args, text in [
-        (("--truth", tmp_path / "short.npy"), "truth has 3 lists and there are 20 queries"),
-        (("--base", tmp_path / "short.npy"), "short.npy has shape (3, 8), and the index (600, 8)"),
-        (("--labels", files / "labels.npy"), "give both"),
-        (
-            ("--labels", files / "query_labels.npy", "--query-labels", files / "query_labels.npy"),
-            "query_labels.npy has 20 values, and 600 are needed",
-        ),
-        (
-            ("--labels", files / "labels.npy", "--query-labels", files / "labels.npy"),
-            "labels.npy has 600 values, and 20 are needed",
-        ),
-        (("--truth", tmp_path / "gone.npy"), "gone.npy does not exist"),
-        (("--truth", tmp_path / "from_1.npy"), "that the index lacks, the first is"),  # recall was 0
-        (
-            ("--base", tmp_path / "turned.npy"),
-            "turned.npy has other vectors than the index, or the same in another order",
-        ),
-    ]:
-        refused(text, "evaluate", folder, queries, *args)
-    refused("5 columns", "evaluate", folder, tmp_path / "narrow.npy", "--base", f"{files}/data.npz:base")
-
-
 def test_the_report_holds_the_evaluation(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
     folder = compressed("--centroids", 16, "--bytes", 2, "--method", "givens-greedy")
     before = tmp_path / "before.html"

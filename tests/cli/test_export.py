@@ -1,14 +1,12 @@
 """`nearkin export`, as typed."""
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from nearkin.export import target
-from tests.cli.conftest import refused, run, run_json
-from tests.covering import each
+from tests.cli.conftest import run, run_json
 
 
 @pytest.fixture
@@ -32,22 +30,3 @@ def test_below_the_target_the_exit_code_is_one(idx: Path, tmp_path: Path, monkey
     assert result.exit_code == 1
     assert "FAILED; nothing was published" in result.stderr
     assert not (tmp_path / "out").exists()
-
-
-@each(
-    ("args", "message"),
-    [
-        (["--to", "faiss"], "target is 'faiss'; it must be one of 'lance', 'pgvector'"),
-        (["--to", "lance"], "lance takes out, overwrite: missing a required argument"),
-        (
-            ["--to", "pgvector", "--out", "x"],
-            "pgvector takes dsn, name, overwrite, form: got an unexpected",
-        ),
-        (["--to", "lance", "--out", "IDX"], "exists; give another name, or --overwrite to replace it"),
-        (["--to", "pgvector", "--dsn", "host=127.0.0.1 port=1"], "PostgreSQL at host=127.0.0.1 port=1 gives no"),
-    ],
-)
-def test_bad_input_is_one_line(idx: Path, args: list[str], message: str) -> None:
-    if "pgvector" in args and not find_spec("psycopg"):
-        return
-    refused(message, "export", idx, *[str(idx) if arg == "IDX" else arg for arg in args])

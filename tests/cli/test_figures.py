@@ -11,13 +11,9 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.cli.app import COMMANDS as LISTED
-from nearkin.cli.app import command_of
 from nearkin.jobs.run import bytes_on_disk
 from tests.cli.conftest import load, refused, run, run_json
 from tests.covering import each
-
-COMMANDS = {name: command_of(name) for name in LISTED}
 
 
 def test_the_sizes_are_of_codes_and_of_the_folder(files: Path, tmp_path: Path) -> None:
@@ -100,17 +96,6 @@ def test_a_recall_says_of_which_queries_it_is(
     np.save(tmp_path / "left.npy", np.delete(load(files)["base"], 3, axis=0))
     changed = run_json("evaluate", idx, "--base", tmp_path / "left.npy")["judged_by"]
     assert ", trained on (new ones have a lower recall)," in changed  # which of them were is not known any more
-
-
-@each("command", COMMANDS)
-def test_every_command_has_json_and_an_example(command: str) -> None:
-    """D8."""
-    made = COMMANDS[command]
-    assert (
-        f"- nearkin {command}" in (made.callback.__doc__ or "") or f"nproc-per-node 2 -m nearkin {command}" in made.help
-    )
-    assert "--json" in [option for param in made.params for option in param.opts]
-    assert 1 <= len(re.findall(r"^- (?:nearkin|torchrun)", made.help or "", re.MULTILINE)) <= 4
 
 
 @pytest.mark.parametrize("command", ["embed", "train"])

@@ -83,15 +83,6 @@ def test_a_record_that_cannot_be_is_one_line(tmp_path, content):
     refused("damaged", "report", tmp_path / "idx", "--out", tmp_path / "page.html")
 
 
-def test_messages_of_the_library_speak_of_options(files: Path, tmp_path: Path) -> None:
-    base = f"{files}/data.npz:base"
-    assert "--lists 5000" in run("compress", base, "--bytes", 4, "--lists", 5000, "--out", tmp_path / "o").stderr
-    assert "; type --overwrite" in run("compress", base, "--out", files).stderr.replace(
-        "or --overwrite", "; type --overwrite"
-    )
-    assert run("search", files, base, "-k", 0).stderr.startswith("nearkin: ")
-
-
 def test_any_command_reads_text_as_told(tmp_path: Path) -> None:
     """`compress X.csv` named --delimiter in its error, and had no such option."""
     rows = [f"Zoë{row}::{row}.5::{row % 7}" for row in range(40)]

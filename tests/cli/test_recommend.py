@@ -11,7 +11,6 @@ import pytest
 
 import nearkin as nk
 from tests.cli.conftest import refused, run, run_json
-from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -162,21 +161,3 @@ def test_tomorrow_goes_on_from_today(shop: Path, tmp_path: Path) -> None:
     assert "join those of" in made["notes"][-1]
     ids = run_json("recommend", tmp_path / "emb", "newcomer", "-k", 3)["answers"][0]["ids"]
     assert set(ids) <= {f"a{i}" for i in range(2, 8)}
-
-
-@each(
-    ("args", "text"),
-    [
-        (("recommend", "emb"), "say who to recommend to"),
-        (("recommend", "emb", "u1", "--all"), "say who to recommend to"),
-        (("recommend", "emb", "nobody"), "user_id 'nobody' is not among the 60 known ids, such as u0"),
-        (("recommend", "nowhere", "--all"), "nowhere does not exist"),
-        (("compress", "emb", "--method", "none", "--bytes", "2", "--out", "x"), "has n_samples=48 vectors, fewer than"),
-        (("similar", "emb"), "say what to find similar ones of"),
-        (("similar", "emb:up", "--all"), "the side in emb:up is 'up'; it must be one of 'left', 'right'"),
-        (("embed", "pairs.csv", "--start", "emb", "--dim", "9", "--out", "x"), "has vectors of 8; leave dim out"),
-    ],
-)
-def test_bad_input(shop: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], text: str) -> None:
-    monkeypatch.chdir(shop)
-    refused(text, *args)

@@ -62,20 +62,6 @@ def test_ids_and_rescoring(files: Path, compressed: Callable[..., Path]) -> None
     assert right == 20, f"{right} of 20 nearest neighbours after rescoring 20 candidates"
 
 
-def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
-    folder, queries = compressed(), f"{files}/data.npz:query"
-    np.save(tmp_path / "wide.npy", np.ones((2, 9)))
-    (tmp_path / "empty").mkdir()
-    for args, text in [
-        ((folder, tmp_path / "wide.npy"), "Q has 9 columns; it must have 8"),
-        ((folder, queries, "--out", tmp_path / "hits.txt"), "hits.txt is '.txt'; it must be one of '.parquet'"),
-        ((folder, queries, "--oversample", 2), "oversample needs kept vectors"),
-        ((tmp_path / "nothing", queries), "does not exist"),
-        ((tmp_path / "empty", queries), "has no config.json"),
-    ]:
-        refused(text, "search", *args)
-
-
 def test_n_probe_looks_into_more_cells(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
     folder, Q = compressed("--bytes", 4, "--centroids", 16, "--lists", 16), f"{files}/data.npz:query"
     assert run_json("search", folder, Q, "-k", 5, "--n-probe", 3)["n_probe"] == 3

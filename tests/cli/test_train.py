@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from tests.cli.conftest import refused, run, run_json
+from tests.cli.conftest import run, run_json
 
 
 @pytest.fixture(scope="module")
@@ -54,19 +54,6 @@ def test_the_report_shows_quality_curves_and_neighbours(trained: tuple[Path, dic
         tie = "a tie, " if found["low"] <= 0 <= found["high"] else ""
         assert pair in page
         assert f"{tie}{found['mean']:+.4f} (95 % interval" in page
-
-
-def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict, str]) -> None:
-    _out, *_ = trained
-    for arguments, said in (
-        (("train", table, "--bytes", 3, "--dim", 8, "--out", "new"), "bytes is 3, of two parts each, as 256 centroids"),
-        (
-            ("train", table, "--bytes", 3, "--dim", 8, "--out", "new"),
-            "6 parts do not divide --dim 8; give one of 1, 2, 4",
-        ),
-        (("train", table, "--bytes", 1, "--dim", 7, "--out", "new"), "2 parts do not divide --dim 7; give an even dim"),
-    ):
-        refused(said, *arguments)
 
 
 def test_ids_are_learned_in_place_of_an_index(table: Path, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("nearkin.data.vectors.CHUNK_BYTES", 100_000)
     monkeypatch.setattr(sys.modules["nearkin.jobs.compress"], "TRAINED", 500)
     peaks = []
-    for n in (15_000, 30_000):
+    for n in (17_000, 34_000):  # more than a fast scan is tried on
         rows = torch.from_numpy(30 * np.random.default_rng(0).normal(size=(n, 16)).clip(-4, 4))
         safetensors.torch.save_file({"X": rows.to(getattr(torch, dtype))}, tmp_path / f"{n}.safetensors")
         file = open_vectors(tmp_path / f"{n}.safetensors")
@@ -62,7 +62,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
         compress_file(file, choice, tmp_path / "idx", keep_vectors=True, overwrite=True)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] - peaks[0] < 0.5 * 15_000 * 16 * 4, f"peaks of {peaks} bytes"
+    assert peaks[1] - peaks[0] < 0.5 * 17_000 * 16 * 4, f"peaks of {peaks} bytes"
 
 
 @each("metric", ["l2", "cosine"])

@@ -9,8 +9,7 @@ import pytest
 import nearkin as nk
 from nearkin.jobs.inputs import find_ids
 from nearkin.jobs.report import folder_page
-from tests.cli.conftest import refused, run, run_json
-from tests.covering import each
+from tests.cli.conftest import run, run_json
 
 
 @pytest.fixture
@@ -109,25 +108,6 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
     np.testing.assert_array_equal(np.load(mapped), nk.Bridge.load(folder / "bridge").transform(new))
     np.testing.assert_allclose(np.load(mapped), old, atol=1e-3)
     assert run("bridge", folder / "new.npy", "--with", folder / "bridge", "--out", mapped, "--overwrite").exit_code == 0
-
-
-@each(
-    ("arguments", "message"),
-    [
-        (("bridge", "new.npy"), "type --old FILE to train a map on pairs"),
-        (("bridge", "new.npy", "--with", "old.npy"), "it must be one of '.npy', '.parquet'"),
-        (("ids", "old.npy", "--levels", 1, "--codes", 32), "need 32 to 32^1 = 32: type other levels or codes"),
-        (("ids", "old.npy"), "ids need 512 to 512^3"),
-        (("ids", "old.npy", "--ids", "twice.txt"), "occurs more than once"),
-    ],
-)
-def test_bad_input_is_one_line(arguments: tuple[object, ...], message: str, folder: Path) -> None:
-    if message == "ids need 512 to 512^3":
-        arguments = (*arguments, "--codes", 512)
-    (folder / "twice.txt").write_text("Tee\n" * 300)
-    typed = [folder / str(word) if ".npy" in str(word) or ".txt" in str(word) else word for word in arguments]
-    refused(message, *typed, "--out", folder / "out")
-    assert not (folder / "out").exists()
 
 
 def test_ids_saved_from_python_have_a_page_without_a_record(tmp_path: Path, rng: np.random.Generator) -> None:

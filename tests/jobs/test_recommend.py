@@ -81,16 +81,3 @@ def test_likes_on_a_map_are_the_nearest(tmp_path: Path, rng: np.random.Generator
     np.fill_diagonal(apart, np.inf)
     assert [entry["ids"] for entry in found] == model.objects_[np.argsort(apart, axis=1)[:, :3]].tolist()
     np.testing.assert_allclose([entry["scores"] for entry in found], np.sort(apart, axis=1)[:, :3], rtol=1e-4)
-
-
-def test_what_cannot_be_answered_is_said(emb: Path, tmp_path: Path) -> None:
-    nk.Index.build(np.eye(3, dtype=np.float32)).save(tmp_path / "plain")
-    (tmp_path / "stock.txt").write_text("x\n")
-    for options, text in [
-        ({"folder": tmp_path / "plain"}, "holds an index and no left side to recommend to"),
-        ({"all_": False, "names": ["r1", "nobody"]}, "reader 'nobody' is not among the 60 known"),
-        ({"candidates": tmp_path / "stock.txt"}, "book 'x' is not among the 40 known"),
-        ({"out": "recs.txt"}, "the ending of recs.txt is '.txt'"),
-    ]:
-        with pytest.raises(ValueError, match=text):
-            recommend(**{"folder": emb, "all_": True} | options)

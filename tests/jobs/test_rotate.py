@@ -73,24 +73,6 @@ def test_every_engine_has_a_codec_or_a_reason(engine: str, folder: Path) -> None
     assert nk.Rotation(codec_for(engine, 16), max_iter=1, random_state=0).fit(X).rotation_.shape == (16, 16)
 
 
-@each(
-    ("args", "text"),
-    [
-        (("X.npy", "--out", "Y.npy"), "say what to rotate the vectors for"),
-        (("X.npy", "--for", "oracle", "--out", "Y.npy"), "engine is 'oracle'"),
-        (("X.npy", "--for", "faiss:Nonsense", "--out", "Y.npy"), "is no index that FAISS makes"),
-        (("X.npy", "--for", "lucene-int8", "--out", "Y.csv"), "Y.csv is '.csv'; it must be one of '.npy', '.parquet'"),
-        (("X.npy", "--with", "nowhere", "--out", "Y.npy"), "nowhere does not exist"),
-        (("X.npy", "--with", "any", "--queries", "Q.npy", "--out", "Y.npy"), "leave them out"),
-        (("X.npy", "--with", "any", "--center", "--out", "Y.npy"), "queries and center are for training a rotation"),
-        (("X.npy", "--for", "faiss:SQ4", "--queries", "X.npy:a", "--out", "Y.npy"), "X.npy:a"),
-    ],
-)
-def test_bad_input(folder: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], text: str) -> None:
-    monkeypatch.chdir(folder)
-    refused(text, "rotate", *args)
-
-
 def test_vectors_of_another_rotation_beside_it_are_noticed(folder: Path, tmp_path: Path) -> None:
     """A job that is killed between its two outputs leaves the new vectors with the old rotation."""
     for name, rows in (("a", 1500), ("b", 1400)):

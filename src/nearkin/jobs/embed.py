@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from nearkin._check import check_choice
 from nearkin._fields import Fields, command, quoted
 from nearkin._types import Record
 from nearkin.data import kind_of
@@ -74,6 +75,7 @@ def embed(
     seed: Seed of everything random: the same seed gives the same result.
     overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
     """
+    check_choice(missing, "missing", ("raise", "drop"))
     given: Record = {
         "left": left, "right": right, "timestamp": timestamp, "min_weight": min_weight, "split": split,
         "right_features": right_features, "start": start, "form": form, "scale": _scale(scale), "missing": missing,
