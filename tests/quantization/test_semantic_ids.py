@@ -91,31 +91,20 @@ def test_new_rows_get_free_ids_and_old_ones_stay_after_saving_too(rows: np.ndarr
     assert unique(made.ids_)
 
 
-def test_ids_of_removed_rows_are_given_again_unless_retired(rows: np.ndarray) -> None:
+def test_ids_of_removed_rows_are_given_again(rows: np.ndarray) -> None:
     made = nk.SemanticIds(2, 16, random_state=0).fit(rows[:256])  # every id is taken
     with pytest.raises(ValueError, match="X has 1 vector, and 0 ids are free"):
         made.assign(rows[:1])
-    gone = made.ids_[[3, 7]]
-    made.remove([3], reuse=False)
-    made.remove([7])
-    np.testing.assert_array_equal(made.item_of(gone), [-1, -1])
-    np.testing.assert_array_equal(made.assign(rows[3:4]), gone[1:])
-    np.testing.assert_array_equal(made.item_of(gone), [-1, 256])
+    gone = made.ids_[[3]]
+    made.remove([3])
+    np.testing.assert_array_equal(made.item_of(gone), [-1])
+    np.testing.assert_array_equal(made.assign(rows[7:8]), gone)
+    np.testing.assert_array_equal(made.item_of(gone), [256])
     with pytest.raises(IndexError, match="that have an id"):
         made.remove([3])
     for wrong in ([1.5], np.arange(257) == 5):  # a mask removed the rows 0 and 1
         with pytest.raises(ValueError, match=r"rows are .* they must be integers"):
             made.remove(wrong)
-
-
-def test_balance_bounds_the_load_of_a_code(rows: np.ndarray) -> None:
-    X = np.concatenate([rows[:200], rows[:1] + 1e-3 * rows[:200]])  # half of them in one place
-    for balance in (0.5, 1.0):
-        made = nk.SemanticIds(3, 8, balance, random_state=0).fit(X)
-        assert unique(made.ids_)
-        for depth in (1, 2):
-            _, load = np.unique(made.ids_[:, :depth], axis=0, return_counts=True)
-            assert load.max() <= np.ceil(400 / 8**depth / balance), (balance, depth)
 
 
 def test_equal_rows_get_different_ids_alike_each_time(rows: np.ndarray) -> None:
@@ -173,7 +162,6 @@ def test_bad_input(rows: np.ndarray, made: nk.SemanticIds) -> None:
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: nk.SemanticIds(2, 16).fit(rows), "ids need 16 to 16\\^2"),
         (lambda: nk.SemanticIds().fit(rows[:5]), "X has 5 vectors; ids need 256 to"),
-        (lambda: nk.SemanticIds(balance=2).fit(rows), "balance"),
         (lambda: made.assign(rows * np.nan), "NaN"),
         (lambda: nk.SemanticIds(3, 16).fit(rows * np.nan), "NaN"),
     ]
