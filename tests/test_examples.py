@@ -1,18 +1,15 @@
 """Every example runs, in seconds and without data of its own: `main()` of examples/*.py under `--out FOLDER`."""
 
-import csv
 import importlib.util
 import runpy
 import signal
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 import nearkin as nk
-from nearkin.data import comparisons_from_names
 from nearkin.jobs.demo import digits
 
 FOLDER = Path(__file__).parents[1] / "examples"
@@ -88,24 +85,3 @@ def test_the_example_that_needs_gymnasium_says_what_to_install(tmp_path: Path, m
     example = runpy.run_path(str(FOLDER / "evolution_strategies.py"))
     with pytest.raises(SystemExit, match=r"pip install 'nearkin\[rl\]'"):
         example["main"](["--out", str(tmp_path / "figure.png")])
-
-
-def test_a_table_of_distances_is_read_for_eurodist(tmp_path: Path) -> None:
-    made = runpy.run_path(str(FOLDER / "eurodist.py"))
-    names, distances = made["invent_distances"](4)
-    with (tmp_path / "d.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([["", *names], *([name, *row] for name, row in zip(names, distances, strict=True))])
-    found = made["read_distances"](tmp_path / "d.csv")
-    assert found[0] == names
-    np.testing.assert_allclose(found[1], distances)
-
-
-def test_tables_for_r_hold_the_answers() -> None:
-    made = runpy.run_path(str(FOLDER / "answers_for_r.py"))
-    answers = comparisons_from_names([["b", "a", "c"], ["a", "b", "c"]], weights=[2, 1])
-    assert made["for_loe"](answers).tolist() == [[2, 1, 2, 3], [2, 1, 2, 3], [1, 2, 1, 3]]
-    with pytest.raises(ValueError, match="loe takes votes only"):
-        made["for_loe"](comparisons_from_names([["b", "a", "c"]], weights=[0.5]))
-    answers = comparisons_from_names([["a", "b", "c"], ["a", "c", "b"], ["a", "b", "c"], ["a", "b", "d"]])
-    wanted = [[0, 0.25, 2 / 3, 1], [0.25, 0, np.nan, np.nan], [2 / 3, np.nan, 0, np.nan], [1, np.nan, np.nan, 0]]
-    np.testing.assert_allclose(made["for_smacof"](answers), wanted)

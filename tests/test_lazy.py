@@ -1,23 +1,17 @@
 """What is loaded when: names of a package on first use, torch only by those who learn with it."""
 
-import inspect
 import json
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
 
 import nearkin as nk
 
-STORES = "langchain_core llama_index haystack"
 STEPS = {  # in this order in one process: name, what runs, what must not have been loaded by then
     "the package": (
         "nk.embedding",
@@ -95,37 +89,3 @@ def test_every_public_estimator_is_what_its_fit_returns() -> None:
             quick = {"n_codebooks": 1, "max_iter": 1, "n_centroids": 16, "n_bytes": 4}
             model = made(**{key: value for key, value in quick.items() if key in made().get_params()})
             assert model.fit(X) is model, name
-
-
-def unknown(name: str, value: object) -> Iterator[str]:
-    """What a type checker does not know of a function or of a class's own methods: a parameter or a result."""
-    if isinstance(value, type):
-        for key, inner in vars(value).items():
-            inner = inner.fget if isinstance(inner, property) else getattr(inner, "__func__", inner)
-            if (
-                isinstance(inner, FunctionType)
-                and inner.__module__.startswith("nearkin")
-                and (key == "__init__" or key[0] != "_")
-            ):
-                yield from unknown(f"{name}.{key}", inner)
-    elif callable(value) and value.__module__.startswith("nearkin"):
-        for one in inspect.signature(value).parameters.values():
-            if one.annotation is one.empty and one.name not in ("self", "cls"):
-                yield f"{name}: {one.name}"
-        result = inspect.get_annotations(value).get("return", "Any")
-        if result in (Any, "Any"):
-            yield f"{name}: its result"
-
-
-def test_a_type_checker_knows_every_public_name() -> None:
-    known = dict[str, object]()
-    for name in nk.__all__:
-        value = getattr(nk, name)
-        if isinstance(value, ModuleType):
-            for key in vars(value)["__all__"]:
-                with suppress(ImportError) if name == "integrations" else nullcontext():  # libraries that are not there
-                    known[f"{name}.{key}"] = getattr(value, key)
-        else:
-            known[name] = value
-    assert len(known) > 140
-    assert [line for name, value in known.items() for line in unknown(name, value)] == []

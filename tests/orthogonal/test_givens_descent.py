@@ -10,7 +10,6 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from nearkin.linalg.givens import rotate_columns
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching
 from nearkin.orthogonal.matching import heavy_matchings, most_matchings, random_matchings
@@ -164,15 +163,6 @@ def test_the_compiled_greedy_step_is_that_of_a_batch(shape: tuple[int, int], tur
     assert not slow._compiled_step(batch, slow.param_groups[0])
     slow.step()
     torch.testing.assert_close(p.detach(), batch.detach()[0], rtol=0, atol=1e-13)
-
-
-@each("selection", ["random", "greedy"])
-def test_angles_beyond_float32_stay_on_the_manifold(selection: str) -> None:
-    p = nn.Parameter(torch.eye(6))
-    p.grad = torch.full((6, 6), 1e35).triu(1)
-    GivensDescent([p], 1e8, selection).step()
-    assert not torch.equal(p.detach(), torch.eye(6))
-    assert orthogonality_error(p.detach()) < 1e-6
 
 
 def test_hooks_and_profilers_see_every_step() -> None:

@@ -33,7 +33,7 @@ def same(ours: Any, joined: list[nn.Parameter], loop: Any, single: list[nn.Param
 def test_a_batch_of_parameters_is_the_loop(name: str, moments: str) -> None:
     ends = []
     for foreach in (True, False):
-        params = [nn.Parameter(point(shape, 7 * n + 1)) for n in range(3) for shape in SHAPES]
+        params = [nn.Parameter(point(shape, 7 * n + 1)) for n in range(2) for shape in SHAPES]
         groups = [{"params": params, "foreach": foreach}]
         optimizer = OPTIMIZERS[name](groups, 0.02, stabilize_every=3, **MOMENTS[moments])
         descend_along(optimizer, params, 4)

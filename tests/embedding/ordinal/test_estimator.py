@@ -186,11 +186,9 @@ def test_kernels_never_read_outside(solver, model):
 def test_callback_and_starts(train, solver, n_init, max_iter, total):
     """Every start has at most ten epochs, the best one `max_iter`; all are counted through."""
     seen = []
-    model = nk.OrdinalEmbedding(2, solver=solver, random_state=0, n_init=n_init, max_iter=max_iter, tol=0.0).fit(
-        train, callback=lambda step, record: seen.append((step, record["total"], record["embedding"].shape))
-    )
-    assert [step for step, _, _ in seen] == list(range(1, total + 1))
-    assert {(total, shape) for _, total, shape in seen} == {(total, (40, 2))}
+    model = nk.OrdinalEmbedding(2, solver=solver, random_state=0, n_init=n_init, max_iter=max_iter, tol=0.0)
+    model.fit(train, callback=lambda step, record: seen.append((step, record["total"], record["embedding"].shape)))
+    assert seen == [(step, total, (40, 2)) for step in range(1, total + 1)]
     assert [record["step"] for record in model.history_] == list(range(1, max_iter + 1))
     assert (model.n_iter_, model.status_) == (max_iter, "max_epochs")
 
@@ -319,9 +317,7 @@ def test_divergence_is_an_error_that_says_what_to_do(train):
 
 def test_same_seed_as_the_data_is_not_the_truth(points):
     """The start is drawn from another stream than vectors drawn with the same seed and size."""
-    same = np.random.default_rng(0).normal(0, 0.1, (40, 2))
+    same, still = np.random.default_rng(0).normal(0, 0.1, (40, 2)), nk.solvers.GradientDescent(step=1e-9)
     answers = comparisons_from_vectors(same, 2000, random_state=1)
-    rough = nk.OrdinalEmbedding(2, random_state=0, max_iter=1, solver=nk.solvers.GradientDescent(step=1e-9)).fit(
-        answers
-    )
+    rough = nk.OrdinalEmbedding(2, random_state=0, max_iter=1, solver=still).fit(answers)
     assert rough.score(answers) < 0.8

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from nearkin.data import comparisons_from_array, number_questions, split_comparisons
 from nearkin.embedding import OrdinalEmbedding
@@ -12,6 +11,7 @@ from nearkin.embedding.ordinal.objective import EventObjective, OrdinalObjective
 from nearkin.records import Comparisons
 from tests.covering import each
 from tests.embedding.ordinal.test_losses import central_differences, relative_error
+from tests.refusals import each_refused
 
 N = 7
 SIMILARITY = {
@@ -50,9 +50,8 @@ def test_value_is_minus_the_logarithm_of_the_share_of_three_similarities(name, r
 def test_gradient_is_the_derivative(name, p, rng):
     X = rng.normal(0, 0.7, (N, p))
     _, answers = odd_one_out()
-    problem = EventObjective(
-        answers.indices, N, get_loss(name, p), answers.events, np.repeat(rng.uniform(0.5, 2, 12), 2)
-    )
+    weights = np.repeat(rng.uniform(0.5, 2, 12), 2)
+    problem = EventObjective(answers.indices, N, get_loss(name, p), answers.events, weights)
     found = unpad_rows(problem.gradient(pad_rows(X, np.float64)), p)
     wanted = central_differences(lambda X: problem.value(pad_rows(X, np.float64)), X)
     assert relative_error(found, wanted) < 1e-6
@@ -124,21 +123,17 @@ def test_auto_takes_choices_as_events_for_ste_alone(how, joint):
     assert (model.comparisons_.events is not None) == joint
 
 
-@each(
-    ("how", "text"),
-    [({"solver": "svrg-sbb"}, "use 'auto' or 'l-bfgs'"), ({"loss": "gnmds"}, "it needs comparisons with events")],
-)
-def test_errors_of_joint_choices(how, text):
-    with pytest.raises(ValueError, match=text):
-        OrdinalEmbedding(2, **how).fit(planted(count=50), choices="joint")
+def joint(answers, **how):
+    return OrdinalEmbedding(2, **how).fit(answers, choices="joint")
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="choices is 'joint'; it needs comparisons with events"):
-        OrdinalEmbedding(2).fit([[0, 1, 2]], choices="joint")
-    with pytest.raises(ValueError, match=r"are event 5"):
-        Comparisons([[0, 1, 2], [0, 2, 1]], np.arange(3), events=[5, 5])
-    with pytest.raises(TypeError, match="events has dtype float64"):
-        Comparisons([[0, 1, 2]], np.arange(3), events=[0.5])
-    with pytest.raises(ValueError, match="loss='soe' has no probability of a choice"):
-        EventObjective(np.array([[0, 1, 2]]), 3, get_loss("soe", 2), np.zeros(1, int))
+    row, answers = np.array([[0, 1, 2]]), planted(count=50)
+    each_refused([
+        (lambda: joint(answers, solver="svrg-sbb"), ValueError, "use 'auto' or 'l-bfgs'"),
+        (lambda: joint(answers, loss="gnmds"), ValueError, "it needs comparisons with events"),
+        (lambda: joint(row), ValueError, "choices is 'joint'; it needs comparisons with events"),
+        (lambda: Comparisons([[0, 1, 2], [0, 2, 1]], np.arange(3), events=[5, 5]), ValueError, "are event 5"),
+        (lambda: Comparisons(row, np.arange(3), events=[0.5]), TypeError, "events has dtype float64"),
+        (lambda: EventObjective(row, 3, get_loss("soe", 2), [0]), ValueError, "loss='soe' has no probability"),
+    ])  # fmt: skip

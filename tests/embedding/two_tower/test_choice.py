@@ -17,7 +17,6 @@ from nearkin.embedding import ALS, Adam, AllPairs, CosineSoftmax
 from nearkin.embedding.two_tower import choice
 from nearkin.embedding.two_tower.choice import (
     DEFAULTS,
-    _LossChoice,
     choose_regularization,
     hold_out,
     validation_ranking,
@@ -44,13 +43,11 @@ BLOCKS, POPULAR = clusters(), clusters(inside=0.0)
 
 
 class Watched(NamedTuple):
-    """A fit, its seconds, the records of its callback, and the choice with the names of its finalists."""
+    """A fit, its seconds, and the records of its callback."""
 
     model: nk.TwoTower
     seconds: float
     records: list[dict]
-    choice: _LossChoice
-    finalists: list[str]
 
 
 LEFTS, RIGHTS = (X.ravel() for X in np.indices((400, 10)))
@@ -90,14 +87,9 @@ def test_lately_popular_items_weigh_more_but_a_test_part_drawn_by_hand_loses_lit
 
 @pytest.fixture(scope="module")
 def watched() -> Watched:
-    records: list[dict] = []
-    decisions: list[tuple[_LossChoice, list[str]]] = []
-    decide, began = _LossChoice._decide, time.perf_counter()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_LossChoice, "_decide", lambda own, names: decisions.append((own, names)) or decide(own, names))
-        model = nk.TwoTower(K, random_state=0).fit(BLOCKS, callback=lambda step, record: records.append(dict(record)))
-    (decision,) = decisions
-    return Watched(model, time.perf_counter() - began, records, *decision)
+    records, began = list[dict](), time.perf_counter()
+    model = nk.TwoTower(K, random_state=0).fit(BLOCKS, callback=lambda step, record: records.append(dict(record)))
+    return Watched(model, time.perf_counter() - began, records)
 
 
 @pytest.fixture(scope="module")
