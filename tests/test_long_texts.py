@@ -53,7 +53,6 @@ LISTS: dict[str, Callable[[Any], object]] = {
     "objects": lambda ids: nk.Comparisons(np.array([[0, 1, 2]]), ids),
     "labels": lambda ids: check_labels(ids, "labels", 41),
     "lists": lambda ids: nk.metrics.recall([[*map(str, ids)]], [NAMES]),
-    "hits": lambda ids: nk.hits(np.zeros((41, 1)), np.arange(41)[:, None], queries=ids),
 }
 
 

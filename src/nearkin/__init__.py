@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from nearkin.hashing.scq import OgE as OgE
     from nearkin.hashing.scq import OnE as OnE
     from nearkin.index import Index as Index
-    from nearkin.index.hits import hits as hits
     from nearkin.quantization.engine_rotation import Rotation as Rotation
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
     from nearkin.quantization.semantic_ids import SemanticIds as SemanticIds

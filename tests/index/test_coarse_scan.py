@@ -19,19 +19,19 @@ from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, Residu
 ROWS = (np.random.default_rng(0).normal(size=(1_900, 24)) / np.sqrt(np.arange(1, 25))).astype(np.float32)
 X, MORE, Q = ROWS[:1_200], ROWS[1_200:1_600], ROWS[1_600:]
 MADE = {"axis": AxisQuantizer(12), "odd": AxisQuantizer(11)}
+MADE["4 bits"], MADE["lists"] = (
+    ProductQuantizer(12, 16, n_lists=n, rotation=None, max_iter=1, random_state=0) for n in (0, 20)
+)
 MADE["product"] = ProductQuantizer(12, 256, rotation=None, max_iter=1, random_state=0)
 FEW = {"beam_size": 1, "max_iter": 1, "smoothing": 0, "random_state": 0}
 MADE["residual"] = ResidualQuantizer(12, 16, **FEW)
 MADE["parts"] = ProductResidualQuantizer(5, 3, 16, **FEW)  # 24 columns in 5 parts
-LISTS = ["product in lists", "residual in lists"]
-MADE[LISTS[0]] = ProductQuantizer(12, 256, n_lists=20, rotation=None, max_iter=1, random_state=0)
-MADE[LISTS[1]] = ResidualQuantizer(12, 16, n_lists=20, **FEW)
 
 
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coarse codes serve some hundred rows here; elsewhere as many as make them faster."""
-    for name in ("_ROWS", "_ROWS_BY_TABLES"):
+    for name in ("_ROWS", "_ROWS_BY_US"):
         monkeypatch.setattr(f"nearkin.index.coarse_scan.{name}", 3)
     monkeypatch.setattr("nearkin.index.coarse_scan._LOST", 0.02)  # of few rows many are candidates
 
@@ -54,9 +54,7 @@ def same(index: Index, k: int = 10) -> float:
     return float((ids[:, :, None] == theirs[:, None]).any(axis=2).mean())
 
 
-@pytest.mark.parametrize(
-    ("name", "metric"), [*zip(MADE, repeat("l2")), *zip([*list(MADE)[:3], LISTS[0]], repeat("ip"))]
-)
+@pytest.mark.parametrize(("name", "metric"), [*zip(MADE, repeat("l2")), *zip([*MADE][:5], repeat("ip"))])
 def test_neighbours_are_those_of_whole_codes(name: str, metric: str) -> None:
     assert same(Index.build(X, fitted(name), metric=metric)) > 0.97
 
@@ -96,7 +94,7 @@ def test_a_centroid_far_out_leaves_the_scan_to_faiss(
     assert bool(scan.coarse._made.factor) == used
 
 
-@pytest.mark.parametrize("name", ["axis", "product", "residual", *LISTS])
+@pytest.mark.parametrize("name", ["axis", "4 bits", "lists", "product", "residual"])
 def test_what_was_searched_or_changed_before_changes_no_result(name: str, tmp_path: Path) -> None:
     index = Index.build(X, fitted(name))
     alone = np.concatenate([copy.deepcopy(index).search(Q[i : i + 1], 10)[1] for i in range(2)])

@@ -262,7 +262,7 @@ class Machine(RuleBasedStateMachine):
         every, names = (of[0, : len(self.rows) - n] for of in self.index.search(Q, len(self.rows) + 1, exclude=gone))
         gaps = np.diff(every.astype(float))
         r = float(every[np.abs(gaps).argmax()] + gaps[np.abs(gaps).argmax()] / 2) if len(gaps) else 0.0
-        with mock.patch("nearkin.index.query._DEPTH", 2):
+        with mock.patch("nearkin.index.searching._DEPTH", 2):
             limits, scores, ids = self.index.search_radius(Q, r, exclude=gone)
         assert set(ids[: limits[1]]) == set(names[every * self.sign < r * self.sign])
         assert (len(limits), limits[-1]) == (4, len(scores))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin import Index, ProductQuantizer
-from nearkin.index import code_tables, searching
+from nearkin.index import coarse_scan, searching
 from nearkin.index.searching import Kept, decoded_rows, normalised, rows_at_norms
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from tests.covering import each
@@ -26,8 +26,8 @@ MADE = {
 @each("kind", MADE)
 def test_the_slow_twin_is_faiss(kind, monkeypatch):
     """One query and eleven by tables, sixty by decoded rows; neighbours at one distance may change places."""
-    monkeypatch.setattr(code_tables, "_DECODED", 12 * 70)
-    monkeypatch.setattr(searching, "_BLOCK", 2000)
+    monkeypatch.setattr(coarse_scan, "_STEP", 12 * 70)
+    monkeypatch.setattr(searching, "_NUMBERS", 2000)
     monkeypatch.setattr(searching, "_MANY", 20)
     index = Index.build(X, MADE[kind], n_probe=3 if "lists" in kind else None)
     few = [X[:1] + 0.1, X[5:16] + 0.1]
@@ -103,9 +103,9 @@ def test_candidates_for_kept_vectors_are_those_of_the_codes(kind: str) -> None:
 def test_one_who_changes_faiss_himself_gets_new_tables():
     index = Index.build(X[:500], MADE["flat"])
     kept, inner = Kept(), index.faiss_index
-    first = kept.scan(inner).tables
-    assert kept.scan(inner).tables is first
+    first = kept.scan(inner).code_sums
+    assert kept.scan(inner).code_sums is first
     inner.add(X[500:])
-    assert kept.scan(inner).tables is not first
+    assert kept.scan(inner).code_sums is not first
     kept.forget()
-    assert kept.scan(inner).tables.search(X[:1], 3)[0].shape == (1, 3)
+    assert kept.scan(inner).code_sums.search(X[:1], 3)[0].shape == (1, 3)

@@ -1,16 +1,16 @@
-"""Candidates of codes by FAISS's fast scan of 4-bit codes, compared by their whole codes.
+"""Exact sums of flat codes by tables, and candidates for codes by FAISS's fast scan of 4-bit codes.
 
 A row's coarse code has 16 centroids a place, which FAISS scans many times faster than bytes (Andre et al., VLDB 2015),
-and the candidates are compared by their codes: by `IndexRefine`, or by tables. Of a product code every subspace is a
-place, whose 256 centroids are merged to 16 by k-means; 16 centroids stay, and only the rounding of the scan is undone.
-A sum of centroids has four places a byte, to which the principal axes of random sums are dealt, and whose 16 centroids
-are learned from these sums. In inverted lists both are of the row's difference from its list's centre. So coarse
-codebooks follow from codebooks, and coarse codes from the codes alone: the first search makes them, whatever was
-searched or changed before. They are not saved. Twice in memory, for the scan and for rows to come, they take as much
-again as product codes, four times as much as sums; a row in a list 28 bytes more.
+and the candidates are compared by their whole codes. Product codes of 4 bits, in lists too, are scanned as they are, so
+that only the rounding of the scan is undone. Of flat product codes of 8 bits every byte is a place, whose 256 centroids
+are merged to 16 by k-means. A sum of centroids has four places a byte, to which the principal axes of random sums are
+dealt, and whose 16 centroids are learned from these sums. So coarse codebooks follow from codebooks, and coarse codes
+from the codes alone: the first search makes them, whatever was searched or changed before. They are not saved. In
+memory they take as much again as product codes, and four times as much as sums: once for the scan, once for rows to
+come. Other codes in inverted lists FAISS searches alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias, TypeGuard, cast
 
 import faiss
@@ -19,41 +19,85 @@ import numpy as np
 from nearkin._exact import nearest_lists
 from nearkin._faiss import add_codes, byte_codes, linear_transform
 from nearkin._threads import serial_products
-from nearkin.index import faiss_index
+from nearkin.index.faiss_index import cut, search_lists
 from nearkin.index.identifiers import Found
 from nearkin.linalg.orthonormal import principal_axes
 
-_BITS = 4, 8  # of a product code in a subspace
 _PLACES = 8  # of a row, at least: with fewer, coarse codes tell too little
+_PLAIN = 4  # bits of a coarse code
 _MERGED, _ROUNDS = 16, 10  # centroids of a coarse codebook, and rounds of k-means
 _SUMS = 2_048  # random sums of centroids
 _AXES = 4  # of a place, at most
-_ROWS, _ROWS_BY_TABLES = 8, 40  # rows a candidate, at least, where FAISS compares candidates, and where tables do
+_ROWS, _ROWS_BY_US = 8, 40  # rows a candidate, at least, where FAISS compares candidates, and where we do
 _TRIED_ROWS = 16_384  # the first rows, at most, which are tried
-_STEP = 1 << 20  # numbers of decoded rows that are translated at a time
+_STEP = 1 << 20  # numbers of decoded rows at a time
 _NEIGHBOURS = 10, 100  # of each query of a trial
-_TRIED_LISTS = 64  # lists that these visit, at most
 _NUMBERS = 1 << 21  # numbers of queries' tables at a time
 _FACTORS = (1, 2, 4, 8)  # times the usual candidates, the fewest that lose no more than this share of the neighbours
 _LOST = 0.002
 _EQUAL = 1e-5  # part by which equal scores may differ
 # of a number of first rows: queries (q, d'), and their scores (q, n) of these rows that count, smaller is nearer
 Tried = Callable[[int], tuple[np.ndarray, np.ndarray]]
-# by whole codes: Q (q, d'), k, candidates (q, c), lists visited (q, p)
-Compare = Callable[[np.ndarray, int, np.ndarray, np.ndarray], Found]
-Merged: TypeAlias = faiss.IndexPQ | faiss.IndexIVFPQ
-Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer | faiss.IndexIVFPQ | faiss.IndexIVFAdditiveQuantizer
+# by whole codes: queries Q (q, d'), k, candidates (q, c)
+Compare = Callable[[np.ndarray, int, np.ndarray], Found]
+Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer | faiss.IndexIVFPQ
+
+
+class CodeSums:
+    """Squared distances of queries from the sums of centroids of one index, by tables of inner products: of a query q
+    and a row r, |q - r|^2 = |q|^2 - 2 <q, r> + |r|^2, where <q, r> adds up an entry of the table of each codebook, and
+    |r|^2 is kept, four bytes a row. To save digits, all are about the row whose codes are 0."""
+
+    def __init__(self, inner: faiss.IndexAdditiveQuantizer) -> None:
+        coder = faiss.downcast_AdditiveQuantizer(inner.aq)
+        splits = coder.nsplits if isinstance(coder, faiss.ProductAdditiveQuantizer) else 1
+        books = faiss.vector_to_array(coder.codebooks).reshape(coder.M, -1, inner.d // splits)
+        self._M, self._bits = int(coder.M), int(faiss.vector_to_array(coder.nbits)[0])
+        self._books = (books - books[:, :1]).reshape(splits, -1, inner.d // splits)
+        self._middle = coder.decode(np.zeros((1, inner.code_size), np.uint8))
+        self._codes, step = byte_codes(inner), max(1, _STEP // inner.d)
+        self._squares = np.empty(len(self._codes), np.float32)
+        for some in (slice(first, first + step) for first in range(0, len(self._codes), step)):
+            rows = coder.decode(np.ascontiguousarray(self._codes[some])) - self._middle
+            self._squares[some] = np.einsum("nd,nd->n", rows, rows)
+
+    def compare(self, Q: np.ndarray, k: int, candidates: np.ndarray) -> Found:
+        """Distances and positions (q, k) of the nearest of candidates (q, c) to queries Q (q, d), nearest first; -1 for
+        none."""
+        return best_of(np.stack([*self._distances(Q, candidates)]), candidates, k, True)
+
+    def search(self, Q: np.ndarray, k: int) -> Found:
+        """Distances and positions (q, k) of the nearest rows to queries Q (q, d), nearest first."""
+        best, rows = faiss.ResultHeap(len(Q), k), np.arange(len(self._codes))[None]
+        for query, distances in enumerate(self._distances(Q, [slice(None)] * len(Q))):
+            best.add_result_subset(np.array([query]), distances[None], rows)
+        best.finalize()
+        return best.D, best.I
+
+    def _distances(self, Q: np.ndarray, rows: Iterable[np.ndarray | slice]) -> Iterator[np.ndarray]:
+        """Of each query (q, d) from the rows (c,) that belong to it."""
+        asked = Q - self._middle
+        products = asked.reshape(len(Q), len(self._books), -1).transpose(1, 0, 2) @ self._books.transpose(0, 2, 1)
+        tables = 2 * products.transpose(1, 0, 2).reshape(len(Q), self._M, -1)
+        for query, table, some in zip(asked, tables, rows, strict=True):
+            numbers = self._codes[some]
+            if self._bits != 8:
+                numbers = faiss.unpack_bitstrings(np.ascontiguousarray(numbers), self._M, self._bits)
+            distances = self._squares[some] + query @ query
+            for entries, number in zip(table, numbers.T, strict=True):
+                distances -= entries.take(number)
+            yield np.maximum(distances, 0)
 
 
 class _Made(NamedTuple):
-    """Coarse codes, which threads share: nothing but `cut` changes them."""
+    """Coarse codes, which threads share and nothing changes."""
 
-    codes: Merged
-    scan: faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan  # of these
-    means: np.ndarray  # (M, 16, w), the coarse centroids
-    numbers: np.ndarray | None  # (M, K) of the coarse centroids of product codes
+    codes: faiss.Index  # those of the index itself where `means` is None
+    scan: faiss.Index  # of these, behind its axes
+    n_rows: int  # of these that still stand
+    means: np.ndarray | None  # (M, 16, w), the coarse centroids
+    numbers: np.ndarray | None  # (M, 256) of the coarse centroids of product codes
     axes: np.ndarray | None  # (d', M w) in front of the scan of sums
-    turn: faiss.LinearTransform | None  # by these; made once, as it takes a tenth of a query
     tried: int  # rows that decided `factor`
     factor: int  # times the usual candidates; 0 where even the most lose too many neighbours
 
@@ -65,86 +109,96 @@ class CoarseScan:
         self._made: _Made | None = None
 
     def search(
-        self,
-        inner: Coded,
-        Q: np.ndarray,
-        k: int,
-        wanted: int,
-        tried: Tried,
-        compare: Compare | None = None,
-        places: np.ndarray | None = None,
+        self, inner: Coded, Q: np.ndarray, k: int, wanted: int, tried: Tried, compare: Compare | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores and positions (q, k) of the rows of `inner` for queries Q (q, d'), nearest first, of which the best
         `wanted` will be needed; and a mask (q,) of the queries that coarse codes cannot answer. FAISS compares the
-        candidates unless `compare` does, which it must for inverted lists; `places` (n, 2): of rows in these."""
-        made = self._made = _following(self._made, inner, tried, places)
+        candidates unless `compare` does, which it must for sums and inverted lists."""
+        made = self._made = _following(self._made, inner, tried)
         scores, positions = np.empty((len(Q), k), np.float32), np.full((len(Q), k), -1, np.int64)
-        sought = k if made.numbers is None else wanted  # those that norms will rank too
+        sought = wanted if made.axes is None else k  # those that norms will rank too
         if serves(inner, sought, made.factor):
             compared = min(inner.ntotal, max(k, made.factor * candidates(inner, sought)))
-            step = max(1, _NUMBERS // (256 * inner.code_size + _MERGED * len(made.means) * _probes(inner)))
+            how = faiss.IndexRefineSearchParameters(k_factor=max(1, compared / k))
+            probes = inner.nprobe if isinstance(inner, faiss.IndexIVF) else 1
+            step = max(1, _NUMBERS // (256 * inner.code_size + _MERGED * coarse_places(inner) * probes))
             for some in (slice(first, first + step) for first in range(0, len(Q), step)):
                 if compare is None:
-                    how = faiss.IndexRefineSearchParameters(k_factor=max(1, compared / k))
-                    both = faiss.IndexRefine(_first(made), inner)
-                    scores[some], positions[some] = both.search(Q[some], k, params=how)
+                    found = faiss.IndexRefine(made.scan, inner).search(Q[some], k, params=how)
                 else:
-                    visited = _visited(inner, Q[some], _probes(inner))
-                    found = _scanned(made, Q[some], compared, visited)
-                    scores[some], positions[some] = compare(Q[some], k, found, visited[1])
+                    found = compare(Q[some], k, _scanned(made, inner, Q[some], compared))
+                scores[some], positions[some] = found
         # FAISS's fast scan divides by the range of its table, and leaves out rows of the lowest inner product
         return scores, positions, np.logical_or((positions < 0).any(axis=1), ~np.isfinite(scores).all(axis=1))
 
     def cut(self, n_rows: int) -> None:
         """Leave the first rows; no thread may search meanwhile."""
-        if (made := self._made) is not None:
-            faiss_index.cut(made.codes, n_rows)
-            self._made = made._replace(scan=_fast_scan(made.codes), tried=made.tried if n_rows >= made.tried else 0)
+        if self._made is not None and n_rows < self._made.n_rows:
+            tried = self._made.tried if n_rows >= self._made.tried else 0
+            self._made = self._made._replace(n_rows=n_rows, tried=tried)
 
 
-def _following(made: _Made | None, inner: Coded, tried: Tried, places: np.ndarray | None) -> _Made:
+def _scanned(made: _Made, inner: Coded, Q: np.ndarray, compared: int) -> np.ndarray:
+    """Positions (q, compared) of the candidates for queries Q (q, d'), -1 for none."""
+    if not isinstance(inner, faiss.IndexIVF):
+        return made.scan.search(Q, compared)[1]
+    lists = cast(faiss.IndexIVF, made.scan)
+    return search_lists(lists, Q, compared, *nearest_lists(inner, Q, inner.nprobe))[1]
+
+
+def _following(made: _Made | None, inner: Coded, tried: Tried) -> _Made:
     """The coarse codes of all rows, those that were made before included; of the first rows if they do not serve. A
     power of two of them is tried, so that the result depends on these rows alone, not on how they came."""
     first = 1 << min(inner.ntotal, _TRIED_ROWS).bit_length() >> 1
-    if made is None or made.codes.ntotal > inner.ntotal:  # rows were taken out of FAISS's index itself
+    if made is None or made.n_rows > inner.ntotal:  # rows were taken out of FAISS's index itself
         made = _merged(inner)
-    due = first != made.tried
-    if due:
-        made = _translated(made, inner, places, first)
-        made = made._replace(tried=first, factor=_factor(made, inner, *tried(first), places))
-    if made.codes.ntotal == inner.ntotal or not made.factor:
+    if first != made.tried:
+        made = _translated(made, inner, first)
+        made = made._replace(tried=first, factor=_factor(made, inner, *tried(first)))
+    if made.n_rows == made.scan.ntotal == inner.ntotal or not made.factor:
         return made
-    return _translated(made, inner, places, inner.ntotal)
+    return _translated(made, inner, inner.ntotal)
 
 
 def _merged(inner: Coded) -> _Made:
     """Coarse codebooks, without rows."""
     axes, numbers = None, None
     if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ):
+        if inner.pq.nbits == _PLAIN:
+            return _Made(inner, inner, 0, None, None, None, 0, 1)
         means, numbers = merged(faiss.vector_to_array(inner.pq.centroids).reshape(inner.pq.M, -1, inner.pq.dsub))
     else:
         sums = inner.aq.decode(np.random.default_rng(0).integers(0, 256, (_SUMS, inner.code_size), np.uint8))
         with serial_products(sums.shape[0] * sums.shape[1] ** 2):
             axes = _dealt(sums - sums.mean(axis=0), coarse_places(inner))
         means = merged(_in_places(sums @ axes, coarse_places(inner)))[0]
-    d, M, metric = means.shape[0] * means.shape[2], len(means), inner.metric_type
-    if isinstance(inner, faiss.IndexIVF):
-        centres, lists = inner.quantizer.reconstruct_n(0, inner.nlist), faiss.IndexFlat(d, metric)
-        lists.add(centres if axes is None else centres @ axes)
-        codes = faiss.IndexIVFPQ(lists, d, inner.nlist, M, 4, metric)
-    else:
-        codes = faiss.IndexPQ(d, M, 4, metric)
+    codes = faiss.IndexPQ(means.shape[0] * means.shape[2], len(means), _PLAIN, inner.metric_type)
     faiss.copy_array_to_vector(means.ravel(), codes.pq.centroids)
     codes.is_trained = True
+    return _Made(codes, codes, 0, means, numbers, axes, 0, 1)
+
+
+def _translated(made: _Made, inner: Coded, last: int) -> _Made:
+    """With the coarse codes of the rows up to `last`, and their scan."""
+    codes, step = inner if made.means is None else made.codes, max(1, _STEP // inner.d)
+    if codes is not inner or last < codes.ntotal:
+        codes = faiss.clone_index(codes)
+        cut(codes, last if made.means is None else min(made.n_rows, last))
+    for start in range(codes.ntotal, last, step):
+        whole = np.ascontiguousarray(byte_codes(inner)[start : min(start + step, last)])
+        if made.numbers is None:
+            sums = cast(faiss.IndexAdditiveQuantizer, inner).aq.decode(whole)
+            by_place = _nearest(_in_places(sums @ made.axes, coarse_places(inner)), cast(np.ndarray, made.means))
+        else:
+            by_place = np.stack([own.take(code) for own, code in zip(made.numbers, whole.T, strict=True)])
+        add_codes(codes, faiss.pack_bitstrings(np.ascontiguousarray(by_place.T, np.int32), _PLAIN))
     if isinstance(codes, faiss.IndexIVFPQ):
-        codes.precompute_table()
-    turn = None if axes is None else linear_transform(axes)
-    return _Made(codes, _fast_scan(codes), means, numbers, axes, turn, 0, 1)
-
-
-def _fast_scan(codes: Merged) -> faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan:
-    """FAISS's fast scan of codes, whose lists it shares."""
-    return faiss.IndexPQFastScan(codes) if isinstance(codes, faiss.IndexPQ) else faiss.IndexIVFPQFastScan(codes)
+        scan = faiss.IndexIVFPQFastScan(codes)  # which shares the lists' centres
+        scan.nprobe = scan.nlist  # in the trial; a search names its lists
+    else:
+        scan = faiss.IndexPQFastScan(cast(faiss.IndexPQ, codes))
+    whole_scan = scan if made.axes is None else faiss.IndexPreTransform(linear_transform(made.axes), scan)
+    return made._replace(codes=codes, scan=whole_scan, n_rows=last)
 
 
 def _dealt(rows: np.ndarray, count: int) -> np.ndarray:
@@ -160,76 +214,17 @@ def _in_places(rows: np.ndarray, count: int) -> np.ndarray:
     return np.ascontiguousarray(rows.reshape(len(rows), count, -1).transpose(1, 0, 2))
 
 
-def _first(made: _Made) -> faiss.Index:
-    """The scan behind its axes."""
-    return made.scan if made.turn is None else faiss.IndexPreTransform(made.turn, made.scan)
-
-
-def _translated(made: _Made, inner: Coded, places: np.ndarray | None, last: int) -> _Made:
-    """With the coarse codes of the rows up to `last`."""
-    every, step = cast(Merged, faiss.clone_index(made.codes)), max(1, _STEP // inner.d)
-    faiss_index.cut(every, last)  # rows behind these were taken out
-    for start in range(every.ntotal, last, step):
-        some = slice(start, min(start + step, last))
-        codes = _codes(inner, places, some)
-        if made.numbers is None:
-            sums = cast(faiss.IndexAdditiveQuantizer, inner).aq.decode(codes)
-            by_place = _nearest(_in_places(sums @ made.axes, len(made.means)), made.means)
-        else:
-            codes = faiss.unpack_bitstrings(codes, len(made.numbers), 4) if made.numbers.shape[1] == _MERGED else codes
-            by_place = np.stack([own.take(code) for own, code in zip(made.numbers, codes.T, strict=True)])
-        pairs = by_place[::2].copy()
-        pairs[: len(by_place) // 2] |= by_place[1::2] << 4
-        coarse = pairs.T
-        if isinstance(every, faiss.IndexIVFPQ) and places is not None:
-            numbers = places[some, :1].astype("<u4").view(np.uint8)[:, : every.coarse_code_size()]
-            coarse = np.hstack([numbers, coarse])
-        add_codes(every, np.ascontiguousarray(coarse))
-    return made._replace(codes=every, scan=_fast_scan(every))
-
-
-def _codes(inner: Coded, places: np.ndarray | None, some: slice) -> np.ndarray:
-    """Codes (n, bytes) of some rows, without the number of a list."""
-    if isinstance(inner, faiss.IndexIVF) and places is not None:
-        return faiss_index.codes_at(inner, places[some])
-    return np.ascontiguousarray(byte_codes(inner)[some])
-
-
-def _probes(inner: faiss.Index) -> int:
-    """The lists that a search visits, 1 without lists."""
-    return min(inner.nprobe, inner.nlist) if isinstance(inner, faiss.IndexIVF) else 1
-
-
-def _visited(inner: Coded, Q: np.ndarray, count: int) -> Found:
-    """The distances and numbers (q, p) of at most `count` lists that queries (q, d') visit; number 0 without lists."""
-    if not isinstance(inner, faiss.IndexIVF):
-        return np.zeros((len(Q), 1), np.float32), np.zeros((len(Q), 1), np.int64)
-    return nearest_lists(inner, Q, count)
-
-
-def _scanned(made: _Made, Q: np.ndarray, compared: int, visited: Found) -> np.ndarray:
-    """Positions (q, compared) of the candidates for queries Q (q, d'), -1 for none."""
-    if not isinstance(made.scan, faiss.IndexIVF):
-        return _first(made).search(Q, compared)[1]
-    asked = np.ascontiguousarray(Q if made.axes is None else Q @ made.axes)
-    return faiss_index.search_lists(made.scan, asked, compared, *visited)[1]
-
-
-def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray, places: np.ndarray | None) -> int:
+def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray) -> int:
     """How many times the usual candidates the scan of the first rows must take to find the nearest to queries Q (q, d')
     by scores (q, n); 0 if the most are too few, as where one centroid lies far out: the fast scan rounds its tables to
     8 bits."""
-    visited, n_rows = _visited(inner, Q, _TRIED_LISTS), scores.shape[1]
-    if places is not None:
-        for own, numbers in zip(scores, visited[1], strict=True):
-            own[~np.isin(places[:n_rows, 0], numbers)] = np.inf
-    there, needed = int(np.isfinite(scores).sum(axis=1).mean()), 0
+    n_rows, needed = scores.shape[1], 0
     depths = [min(count, n_rows) for count in _NEIGHBOURS]
-    found = _scanned(made, Q, min(n_rows, _FACTORS[-1] * candidates(inner, depths[-1], there)), visited)
+    found = made.scan.search(Q, min(n_rows, _FACTORS[-1] * candidates(inner, depths[-1], n_rows)))[1]
     own = np.where(found < 0, np.inf, np.take_along_axis(scores, np.maximum(found, 0), axis=1))
     limits = np.partition(scores, [k - 1 for k in depths], axis=1)
     for k in depths:
-        usual, limit = candidates(inner, k, there), limits[:, k - 1 : k]
+        usual, limit = candidates(inner, k, n_rows), limits[:, k - 1 : k]
         near = own <= limit + _EQUAL * np.abs(limit)
         halves = (np.array_split(np.minimum(near[:, : f * usual].sum(axis=1), k) / k, 2) for f in _FACTORS)
         shares = [min(half.mean() for half in both) for both in halves]
@@ -241,27 +236,23 @@ def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray, places
 
 def coarse_places(inner: faiss.Index) -> int:
     """Coarse centroids of a row of this index; 0 for one without coarse codes."""
-    if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) and inner.pq.nbits in _BITS:
-        return inner.pq.M
+    if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ):
+        bits = (_PLAIN, 8) if isinstance(inner, faiss.IndexPQ) else (_PLAIN,)
+        return inner.pq.M if inner.pq.nbits in bits else 0
     # by inner products unit vectors of sentences lost .011 of ten neighbours
-    sums = isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer)
-    return inner.aq.tot_bits // 2 if sums and inner.metric_type == faiss.METRIC_L2 else 0
+    if isinstance(inner, faiss.IndexAdditiveQuantizer) and inner.metric_type == faiss.METRIC_L2:
+        return inner.aq.tot_bits // 2
+    return 0
 
 
 def candidates(inner: faiss.Index, k: int, n_rows: int | None = None) -> int:
-    """The usual number of rows, of all or of some, that are compared by their bytes where k are wanted; fewer than 10
-    get the candidates of 10. A trial of each index decides how many times as many it takes."""
-    k, n = max(k, _NEIGHBOURS[0]), _compared(inner) if n_rows is None else n_rows
-    product = isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ)
-    if product and inner.pq.nbits == 4:  # which the scan rounds
+    """The usual number of rows, of all or of some, that are compared by their whole codes where k are wanted; fewer
+    than 10 get the candidates of 10. A trial of each index decides how many times as many it takes."""
+    k, n = max(k, _NEIGHBOURS[0]), inner.ntotal if n_rows is None else n_rows
+    if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) and inner.pq.nbits == _PLAIN:  # which the scan rounds
         return 3 * k + 30
-    share = 50 if product else 100
+    share = 50 if isinstance(inner, faiss.IndexPQ) else 100
     return 6 * k + int(share * (k * n) ** 0.5 / coarse_places(inner) ** 1.5)
-
-
-def _compared(inner: faiss.Index) -> int:
-    """Rows that FAISS compares with a query: all, or those of the lists visited."""
-    return inner.ntotal * _probes(inner) // inner.nlist if isinstance(inner, faiss.IndexIVF) else inner.ntotal
 
 
 def serves(inner: faiss.Index, k: int, factor: int = 1) -> TypeGuard[Coded]:
@@ -269,8 +260,9 @@ def serves(inner: faiss.Index, k: int, factor: int = 1) -> TypeGuard[Coded]:
     Without AVX2 or a like set FAISS scans 4-bit codes more slowly than bytes."""
     if not factor or coarse_places(inner) < _PLACES or faiss.SIMDConfig.get_level_name() == "NONE":
         return False
-    rows = _ROWS if isinstance(inner, faiss.IndexPQ) else _ROWS_BY_TABLES
-    return _compared(inner) >= rows * factor * candidates(inner, k)
+    visited = min(1, inner.nprobe / inner.nlist) if isinstance(inner, faiss.IndexIVF) else 1
+    rows = _ROWS if isinstance(inner, faiss.IndexPQ) else _ROWS_BY_US
+    return inner.ntotal * visited >= rows * factor * candidates(inner, k)
 
 
 def merged(books: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -290,3 +282,18 @@ def _nearest(points: np.ndarray, means: np.ndarray) -> np.ndarray:
     """The number (M, K) of the mean (M, 16, w) nearest to each point (M, K, w)."""
     scores = np.square(means).sum(axis=2)[:, None] - 2 * (points @ means.transpose(0, 2, 1))
     return scores.argmin(axis=2).astype(np.uint8)
+
+
+def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: bool) -> Found:
+    """The best k of each query's candidates (n, c) by their scores (n, c), best first; candidates of -1 are last.
+
+    Equal scores keep their order, except about the k-th.
+    """
+    scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
+    keys, rows, c = scores if by_distance else -scores, np.arange(len(scores))[:, None], scores.shape[1]
+    if 2 * k < c:
+        few = np.sort(keys.argpartition(k - 1, axis=1)[:, :k], axis=1) + c * rows
+        order = few.take(keys.take(few).argsort(axis=1, kind="stable") + k * rows)
+    else:
+        order = keys.argsort(axis=1, kind="stable")[:, :k] + c * rows
+    return scores.take(order), candidates.take(order)

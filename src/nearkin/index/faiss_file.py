@@ -11,11 +11,11 @@ from typing import BinaryIO
 import numpy as np
 
 # What follows a mark, in FAISS's index_read.cpp, the same from 1.14.2 to 1.15.1: "33" bytes; a number "4<2" of 4 bytes
-# that must be below 2; an array "*4", a count and as many times 4 bytes; "x24:list", a count, 24 bytes and as many
-# times the layout of a name; the mark "=LTra"; "<2", one of the marks of these levels; or what `_follow` knows by name.
+# that must be below 2; an array "*4", a count and as many times 4 bytes; "xsum", a count and as many times the
+# layout of that name; the mark "=LTra"; "<2", one of the marks of these levels; or what `_follow` knows by name.
 _HEAD = "29 4<2"  # d, ntotal, two numbers without meaning, is_trained; metric
 _SUMS = "16 *8 1 *4 4<2 8"  # d, M; nbits; is_trained; codebooks; no norms, and limits of these
-_SPLITS = f"{_SUMS} x0:sum"
+_SPLITS = f"{_SUMS} xsum"
 _LISTS = f"{_HEAD} 16 <1 1<2 *8"  # nlist, nprobe; centroids; the map of rows
 _LAYOUTS = {  # level, layout
     "IxF2": (0, f"{_HEAD} *4"),
@@ -25,18 +25,14 @@ _LAYOUTS = {  # level, layout
     "IxRq": (1, f"{_HEAD} {_SUMS} 16 *1"),
     "IxPR": (1, f"{_HEAD} {_SPLITS} 8 *1"),
     "IxSQ": (1, f"{_HEAD} 28 *4 *1"),
-    "IPfs": (1, f"{_HEAD} product 28 *1"),
     "IwPQ": (1, f"{_LISTS} 9 product =ilar"),
     "IwRQ": (1, f"{_LISTS} 8 {_SUMS} 13 =ilar"),
     "IwPR": (1, f"{_LISTS} 8 {_SPLITS} 5 =ilar"),
-    "IwPf": (1, f"{_LISTS} 33 product =ilbl"),
     "IxPT": (2, f"{_HEAD} 4<2 =LTra <2"),
     "IxM2": (3, f"{_HEAD} <3 *8"),
     "IBM2": (3, "21 <2 *8"),
     "LTra": (4, "1 *4 *4 9"),
     "ilar": (4, "lists"),
-    "ilbl": (4, "x24:list"),
-    "list": (4, "*8 *1"),
     "sum": (4, f"{_SUMS} 8"),
 }
 
@@ -60,10 +56,8 @@ def _follow(file: BinaryIO, layout: str) -> None:
         if mark == "*":
             _array(file, int(after))
         elif mark == "x":
-            count, (size, _, name) = _number(file), after.partition(":")
-            _skip(file, int(size))
-            for _ in range(count):
-                _follow(file, _LAYOUTS[name][1])
+            for _ in range(_number(file)):
+                _follow(file, _LAYOUTS[after][1])
         elif mark == "<" and before:
             need(_number(file, int(before)) < int(after), "it has norms, a metric, a map or transforms of another kind")
         elif mark:

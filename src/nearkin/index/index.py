@@ -26,8 +26,7 @@ from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file
 from nearkin.index.identifiers import NewIds, RowIds, Rows, Selection, named
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.parts import Parts, SavedQuantizer, empty_faiss, fitted
-from nearkin.index.query import Query
-from nearkin.index.searching import normalised
+from nearkin.index.searching import Query, normalised
 from nearkin.linalg.norms import Norms
 
 _CHUNK = 65_536  # rows encoded at a time
@@ -473,7 +472,7 @@ class Index:
             selection = Selection.of(rows, among, exclude, len(positions))
             bits = self.metric == "hamming" and oversample is None
             Q = faiss_index.flat_codes(self.faiss_index)[positions] if bits else self._vectors(positions)
-            found = query.nearest(Q, k, selection.without(np.arange(len(positions)), positions), callback)
+            found = query.nearest(Q, k, selection.without(positions), callback)
             return found[0], named(found[1], rows.ids)
 
     def vectors(self, ids: ArrayLike) -> np.ndarray:

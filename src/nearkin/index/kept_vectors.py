@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from nearkin._check import check_choice, check_instance
 from nearkin._exact import keys_of_pairs
 from nearkin._storage import map_rows, write_rows
-from nearkin.index.code_tables import best_of
+from nearkin.index.coarse_scan import best_of
 from nearkin.index.identifiers import Found
 
 KEPT_TYPES = {"float32": 0, "float16": 2, "int8": 4}  # of kept vectors, and rows of a file that hold the offsets

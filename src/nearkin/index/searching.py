@@ -1,9 +1,8 @@
-"""The nearest vectors by their codes, rescored after rescaling to their norm, or by exact vectors if the index keeps
-them.
+"""From queries to the nearest vectors, by position: candidates by codes, rescored at their norms or by kept vectors.
 
-FAISS searches; of many vectors by candidates, `CoarseScan`, in inverted lists too. Where it would decode every vector
-for every query (sums of centroids without a norm, by "l2"), few queries are answered from tables, `CodeTables`, and
-many by one decoding of the vectors.
+FAISS searches codes; flat ones of many vectors by candidates, `CoarseScan`. Where it would decode every vector for
+every query (sums of centroids without a norm, by "l2"), few queries of a flat index are answered from tables,
+`CodeSums`, and others by one decoding of the vectors. Exact vectors and bits are compared as they are.
 
 Decoded vectors are too short, each by a different factor, which biases their scores. FAISS compares with them: it finds
 candidates, which are rescored here at their norms, if the index knows these (`Norms`). Where a vector y becomes
@@ -15,6 +14,8 @@ which is d + e (d - |q - c|^2) and a number of the vector: it and e, once known,
 of a searched index.
 """
 
+# pyright: reportConstantRedefinition=false
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,22 +24,27 @@ from typing import Any, TypeAlias, cast
 import faiss
 import numpy as np
 
-from nearkin._exact import nearest_lists
-from nearkin._faiss import bias, byte_codes, innermost
+from nearkin import _exact
+from nearkin._check import check_real
+from nearkin._faiss import FaissIndex, bias, byte_codes, innermost
 from nearkin._fields import Extra
 from nearkin._guard import cached_property
 from nearkin._types import ArrayLike
-from nearkin.index.coarse_scan import CoarseScan, serves
-from nearkin.index.code_tables import CodeTables, best_of, probed
-from nearkin.index.faiss_index import codes_at, codes_of_list, places_in_lists, search_lists
-from nearkin.index.identifiers import Found
+from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer
+from nearkin.index.coarse_scan import CoarseScan, CodeSums, best_of, serves
+from nearkin.index.faiss_index import codes_at, codes_of_list, flat_codes, places_in_lists, search_lists
+from nearkin.index.identifiers import Found, Selection
+from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 
-_BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
+_QUERIES = 4_096  # answered at a time
+_ANSWERS = 1 << 22  # sought at a time
+_NUMBERS = 1 << 20  # of allowed exact vectors copied at a time, and of decoded ones compared at a time
+_DEPTH, _DEEPER = 64, 4  # answers first sought within a radius, and the factor where these are not all
 _MANY = 128  # with as many queries, decoding all rows once is faster than tables (2026-11)
-_FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allowed rows of lists once
 _CHUNK = 65_536  # rows decoded at a time for their norm
+_COMPARED = 256, 1 << 26  # queries whose candidates are decoded at a time, and numbers of these
 _TRIED, _MIXES = 512, ([0, 1], [0, 0, 1])  # queries of a trial, and the rows between which a half of them lies each
 # by distance at one norm, candidates are found for queries 1.5 times as far from the origin: longer decoded vectors
 # are not preferred as much. .002 of the 100 nearest sentences, 24 bytes, need 308 candidates and not 1,235 (2026-11)
@@ -63,8 +69,8 @@ DEFAULTS = Defaults()
 
 
 class Scan:
-    """How FAISS's index behind a rotation is searched (in lists or flat, product codes or sums of
-    centroids), and what searches of its vectors share."""
+    """How FAISS's index behind a rotation is searched (in lists or flat, product codes or sums of centroids), and what
+    searches of its vectors share."""
 
     def __init__(self, index: faiss.Index, coarse: CoarseScan | None = None) -> None:
         self.index: faiss.Index = index
@@ -82,14 +88,9 @@ class Scan:
     @property
     def compares(self) -> str:
         """How FAISS alone compares vectors with a query, the fastest first."""
-        if self.products or (self.sums and not self.without_norm):
-            return "codes by tables"
-        return "codes, which it decodes for every query" if self.sums else "numbers"
-
-    @property
-    def products(self) -> bool:
-        """Whether FAISS adds entries of tables of plain product codes."""
-        return self.codec is not None and not self.sums
+        if self.without_norm:
+            return "codes, which it decodes for every query"
+        return "numbers" if self.codec is None else "codes by tables"
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -97,9 +98,9 @@ class Scan:
         return places_in_lists(self.inner)
 
     @cached_property
-    def tables(self) -> CodeTables:
-        """The tables of codes in lists, and of sums of centroids without a norm."""
-        return CodeTables(self.inner, self.places if self.lists else None)
+    def code_sums(self) -> CodeSums:
+        """The tables of flat sums of centroids without a norm."""
+        return CodeSums(self.inner)
 
     @cached_property
     def matrix(self) -> np.ndarray:
@@ -163,6 +164,137 @@ class Kept:
             self._coarse = None
 
 
+@dataclass(frozen=True, eq=False)
+class Query:
+    """How the vectors of an index are searched. `quantizer` of bits alone; `norms` of vectors, `kept` vectors, or None;
+    `oversample` and `asymmetric` as in `Index.search`. ValueError where the index has no such search."""
+
+    faiss_index: FaissIndex
+    metric: str
+    quantizer: Quantizer | None
+    norms: Norms | None
+    kept: KeptVectors | None
+    searched: Kept
+    oversample: float | None = None
+    asymmetric: bool = False
+
+    def __post_init__(self) -> None:
+        if self.oversample is not None:
+            check_real(self.oversample, "oversample", low=1)
+            if self.kept is None:
+                raise ValueError("oversample needs kept vectors; build the index with keep_vectors=True")
+        if self.asymmetric and not isinstance(self.quantizer, LinearBits):
+            raise ValueError("asymmetric needs metric='hamming' and a linear hasher, for example nk.ITQ(n_bits=64)")
+
+    @property
+    def by_distance(self) -> bool:
+        """Whether smaller scores are nearer."""
+        if self.metric == "hamming":
+            return self.oversample is not None or not self.asymmetric
+        return self.metric == "l2"
+
+    def nearest(self, Q: np.ndarray, k: int, selection: Selection, callback: Callback | None = None) -> Found:
+        """Scores and positions (q, min(k, n)) of the vectors nearest to queries Q (q, d), or (q, bytes) uint8 of
+        bits."""
+        k, done = min(k, self.faiss_index.ntotal), 0
+        if not len(Q) or not k:
+            return np.empty((len(Q), k), np.float32), np.empty((len(Q), k), np.int64)
+        numbers, parts = list[np.ndarray](), list[Found]()
+        for queries, allowed, more in selection.chunks(k, _QUERIES, _ANSWERS):
+            numbers.append(queries)
+            parts.append(self._some(Q[queries], k, selection, queries, allowed, more))
+            done += len(queries)
+            if callback is not None:
+                callback(done, {"total": len(Q)})
+        order = np.argsort(np.concatenate(numbers))
+        scores, positions = (np.concatenate(part)[order] for part in zip(*parts, strict=True))
+        return scores, positions
+
+    def within(
+        self, Q: np.ndarray, r: float, selection: Selection, callback: Callback | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Limits (q + 1,), scores (m,) and positions (m,) of the vectors nearer than r. Depths of a search are tried
+        until at most half of its answers are."""
+        n, done, pending, depth = self.faiss_index.ntotal, 0, np.arange(len(Q)), _DEPTH
+        owners, parts = [pending[:0]], [(np.empty(0, np.float32), pending[:0])]
+        while len(pending) and n:
+            step, again = max(1, _ANSWERS // depth), [pending[:0]]
+            for some in (pending[first : first + step] for first in range(0, len(pending), step)):
+                scores, positions = self.nearest(Q[some], depth, selection.take(some))
+                near = (scores < r if self.by_distance else scores > r) & (positions >= 0)
+                more = (near.sum(axis=1) > depth // 2) & (positions[:, -1] >= 0) & (depth < n)
+                near[more] = False
+                owners.append(some[np.nonzero(near)[0]])
+                parts.append((scores[near], positions[near]))
+                again.append(some[more])
+                done += int((~more).sum())
+                if callback is not None:
+                    callback(done, {"total": len(Q)})
+            pending, depth = np.concatenate(again), _DEEPER * depth
+        owner = np.concatenate(owners)
+        order = np.argsort(owner, kind="stable")
+        scores, positions = (np.concatenate(part[len(parts) > 1 :])[order] for part in zip(*parts, strict=True))
+        return np.searchsorted(owner[order], np.arange(len(Q) + 1)), scores, positions
+
+    def _some(
+        self, Q: np.ndarray, k: int, selection: Selection, queries: np.ndarray, allowed: np.ndarray | None, more: int
+    ) -> Found:
+        """Scores and positions (q, k) for Q (q, d), these `queries` of the selection; `more` may have to be dropped."""
+        if Q.dtype != np.uint8:
+            Q = normalised(Q) if self.metric == "cosine" else Q.astype(np.float32, copy=False)
+        n = self.faiss_index.ntotal
+        wanted = k if self.oversample is None else int(min(n, np.ceil(k * self.oversample)))
+        scores, positions = self.candidates(Q, min(n, wanted + more), allowed)
+        if more:
+            scores, positions = selection.left(queries, scores, positions, wanted, self._missing(scores))
+        if self.oversample is None or self.kept is None:
+            return scores, positions
+        return rescore(Q, positions, self.kept, k, "l2" if self.metric == "hamming" else self.metric)
+
+    def _missing(self, scores: np.ndarray) -> float:
+        """The score of a place without an answer among candidates."""
+        if scores.dtype.kind == "i":
+            return np.iinfo(np.int32).max
+        return np.inf if self.metric == "l2" else -np.inf
+
+    def candidates(self, Q: np.ndarray, k: int, allowed: np.ndarray | None = None) -> Found:
+        """Scores and positions (q, k) without rescoring, of queries (q, d) float32, of norm 1 for "cosine", or of bits
+        (q, bytes) uint8; of the vectors at sorted positions `allowed` (m,) or of all."""
+        if self.metric != "hamming":
+            scan = self.searched.scan(cast(faiss.Index, self.faiss_index))
+            if isinstance(scan.inner, faiss.IndexFlat):
+                return self._exact(scan, Q, k, allowed)
+            return nearest(scan, Q, k, self.norms, allowed)
+        codes, index = flat_codes(self.faiss_index), self.faiss_index
+        if allowed is not None:  # the allowed codes alone, filled up to k places
+            codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)
+            index.add(codes)
+        found = min(k, len(codes))
+        if self.asymmetric:
+            scores, numbers = cast(LinearBits, self.quantizer).search(Q, codes, found, asymmetric=True)
+        else:
+            asked = Q if Q.dtype == np.uint8 else cast(BitCodes, self.quantizer).encode(Q)
+            scores, numbers = index.search(asked, found)
+        return self._filled(scores, numbers if allowed is None else allowed[numbers], k)
+
+    def _exact(self, scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray | None) -> Found:
+        """`candidates` of an exact index."""
+        rows, step = byte_codes(scan.inner).view(np.float32), max(1, _NUMBERS // scan.inner.d)
+        if allowed is None:
+            longest = scan.longest if self.metric == "ip" else None
+            scores, positions = _exact.nearest(rows, Q, k, self.metric, longest)
+        else:
+            parts = (allowed[first : first + step] for first in range(0, len(allowed), step))
+            scores, positions = _exact.nearest_of_parts(((some, rows[some]) for some in parts), Q, k, self.metric)
+        return self._filled(scores.astype(np.float32), positions, k)
+
+    def _filled(self, scores: np.ndarray, positions: np.ndarray, k: int) -> Found:
+        """Scores and positions (q, k), the last places without an answer."""
+        places = (0, 0), (0, k - scores.shape[1])
+        scores = np.pad(scores, places, constant_values=self._missing(scores))
+        return scores, np.pad(positions, places, constant_values=-1)
+
+
 def nearest(scan: Scan, Q: np.ndarray, k: int, norms: Norms | None = None, allowed: np.ndarray | None = None) -> Found:
     """Scores and positions (q, k) of the nearest vectors to queries Q (q, d) float32, nearest first; of vectors
     at their `norms`. `allowed` (m,): the sorted positions of the vectors to compare, None for all. What an
@@ -186,14 +318,14 @@ def nearest(scan: Scan, Q: np.ndarray, k: int, norms: Norms | None = None, allow
 
 def _of_all(scan: Scan, Q: np.ndarray, k: int, wanted: int, ranking: "Ranking | None") -> Found:
     """Search all rows; of the k found, which are rescored, the best `wanted` will be needed."""
-    inner = scan.inner
-    if not serves(inner, wanted):
-        return _of_whole(scan, Q, k, wanted)
-    compare = scan.tables.compare if scan.without_norm or scan.lists else None
-    places = scan.places if scan.lists else None
-    scores, positions, failed = scan.coarse.search(inner, Q, k, wanted, partial(_tried, scan, ranking), compare, places)
+    if not serves(scan.inner, wanted):
+        return _of_whole(scan, Q, k)
+    compare, tried = scan.code_sums.compare if scan.without_norm else None, partial(_tried, scan, ranking)
+    if scan.lists:
+        compare = partial(_compared, scan)
+    scores, positions, failed = scan.coarse.search(scan.inner, Q, k, wanted, tried, compare)
     if failed.any():
-        scores[failed], positions[failed] = _of_whole(scan, Q[failed], k, wanted)
+        scores[failed], positions[failed] = _of_whole(scan, Q[failed], k)
     return scores, positions
 
 
@@ -206,7 +338,7 @@ def _tried(scan: Scan, ranking: "Ranking | None", n_rows: int) -> Found:
     rows .063 to .074 (2026-11).
     """
     own, width = np.arange(n_rows), scan.inner.d
-    rows = scan.real(decoded(scan, own)[0]) if ranking is None else ranking.rows(own)
+    rows = scan.real(decoded(scan, own)) if ranking is None else ranking.rows(own)
     middle = rows.mean(axis=0) * scan.by_distance
     pairs = np.random.default_rng(0).integers(n_rows, size=(2, _TRIED // len(_MIXES)))
     asked = np.concatenate([rows[pairs[mix]].mean(axis=0)[:, :width] for mix in _MIXES])
@@ -216,53 +348,47 @@ def _tried(scan: Scan, ranking: "Ranking | None", n_rows: int) -> Found:
     return asked if ranking is None else ranking.sought(asked), scores if scan.by_distance else -scores
 
 
-def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
+def _of_whole(scan: Scan, Q: np.ndarray, k: int) -> Found:
     """As `_of_all`, by the whole codes of all rows."""
-    inner = scan.inner
-    share = min(inner.nprobe, inner.nlist) / inner.nlist if scan.lists else 1.0
-    flat_products = scan.products and not scan.lists
-    if (scan.without_norm or flat_products) and share * len(Q) >= _MANY:
+    inner, many = scan.inner, len(Q) >= _MANY
+    if (scan.without_norm and (scan.lists or many)) or (many and isinstance(inner, faiss.IndexPQ)):
         return _decoding(scan, Q, k, _visited(scan, Q))
     if scan.without_norm:
-        return scan.tables.search(Q, k)
+        return scan.code_sums.search(Q, k)
     if not scan.lists:
         return inner.search(Q, k)
-    return search_lists(inner, Q, k, *nearest_lists(inner, Q, inner.nprobe))
+    return search_lists(inner, Q, k, *_exact.nearest_lists(inner, Q, inner.nprobe))
 
 
 def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray) -> Found:
-    """Search the rows at sorted positions `allowed` (m,). In an inverted file, each
-    query is compared with as many of them as `n_probe` lists have rows: with those of the nearest lists."""
+    """Search the rows at sorted positions `allowed` (m,). In an inverted file, each query is compared with as many of
+    them as `n_probe` lists have rows: with those of the nearest lists."""
     inner = scan.inner
     wanted = max(k, inner.ntotal * inner.nprobe // inner.nlist) if scan.lists else len(allowed)
-    if len(allowed) <= wanted and not (scan.lists and scan.products and len(Q) < _FEW):
+    if len(allowed) <= wanted:
         return _decoding(scan, Q, k, [(np.arange(len(Q)), allowed)])
     mask = np.zeros(inner.ntotal, bool)
     mask[allowed] = True
-    counts = np.bincount(scan.places[allowed, 0], minlength=inner.nlist + 1)  # of list -1, for none, 0
+    counts = np.bincount(scan.places[allowed, 0], minlength=inner.nlist)
     probed = min(inner.nlist, -(-wanted * inner.nlist // len(allowed)))
     while True:
-        distances, lists = nearest_lists(inner, Q, probed)
+        lists = _exact.nearest_lists(inner, Q, probed)[1]
         before = np.cumsum(counts[lists], axis=1) - counts[lists]
         if probed == inner.nlist or (before[:, -1] >= wanted).all():
             break
         probed = min(inner.nlist, 2 * probed)
-    lists[(before >= wanted) | (counts[lists] == 0)] = -1
-    if not scan.products:
-        return _decoding(scan, Q, k, ((some, ids[mask[ids]]) for some, ids in _in_lists(inner, lists)))
-    bitmap = np.packbits(mask, bitorder="little")
-    selector = faiss.IDSelectorBitmap(inner.ntotal, faiss.swig_ptr(bitmap))
-    return search_lists(inner, Q, k, distances, lists, sel=selector)
+    lists[before >= wanted] = -1
+    return _decoding(scan, Q, k, ((some, rows[mask[rows]]) for some, rows in _in_lists(inner, lists)))
 
 
 def _decoding(scan: Scan, Q: np.ndarray, k: int, parts: Iterable[Part]) -> Found:
     """Search decoded rows: in each part, some of the queries (q, d') are compared with the rows at some positions."""
-    inner, size = scan.inner, max(1, _BLOCK // scan.inner.d)
+    inner, size = scan.inner, max(1, _NUMBERS // scan.inner.d)
     best, middle = faiss.ResultHeap(len(Q), k, keep_max=not scan.by_distance), None
     for some, positions in parts:
         for first in range(0, len(positions), size):
             own = positions[first : first + size]
-            rows = decoded(scan, own)[0]
+            rows = decoded(scan, own)
             if middle is None:  # centred on one row, squares lose fewer digits
                 middle = rows[0].copy() if scan.by_distance else np.zeros(inner.d, np.float32)
             scores, numbers = faiss.knn(Q[some] - middle, rows - middle, min(k, len(rows)), metric=inner.metric_type)
@@ -271,10 +397,24 @@ def _decoding(scan: Scan, Q: np.ndarray, k: int, parts: Iterable[Part]) -> Found
     return best.D, best.I
 
 
+def _compared(scan: Scan, Q: np.ndarray, k: int, candidates: np.ndarray) -> Found:
+    """Scores and positions (q, k), best first, of candidates (q, c) for queries Q (q, d'), by decoded rows."""
+    scores, (queries, numbers) = np.empty(candidates.shape, np.float32), _COMPARED
+    measure = faiss.fvec_L2sqr_by_idx if scan.by_distance else faiss.fvec_inner_products_by_idx
+    step = max(1, min(queries, numbers // max(1, candidates.shape[1] * Q.shape[1])))
+    for first in range(0, len(Q), step):
+        asked, some = np.ascontiguousarray(Q[first : first + step]), candidates[first : first + step]
+        own, places = np.unique(np.maximum(some, 0), return_inverse=True)  # each row is decoded once
+        rows, places = decoded(scan, own), places.reshape(some.shape)
+        out, queried, of, which = map(faiss.swig_ptr, (scores[first : first + step], asked, rows, places))
+        measure(out, queried, of, which, Q.shape[1], *some.shape)
+    return best_of(scores, candidates, k, scan.by_distance)
+
+
 def _visited(scan: Scan, Q: np.ndarray) -> Iterable[Part]:
     """The rows that queries (q, d') visit: all, or those of the lists nearest to each."""
     if scan.lists:
-        return _in_lists(scan.inner, probed(scan.inner, Q))
+        return _in_lists(scan.inner, _exact.nearest_lists(scan.inner, Q, scan.inner.nprobe)[1])
     return [(np.arange(len(Q)), np.arange(int(scan.inner.ntotal)))]
 
 
@@ -287,18 +427,14 @@ def _in_lists(inner: faiss.IndexIVF, visited: np.ndarray) -> Iterator[Part]:
             yield group // visited.shape[1], codes_of_list(inner, number)[1]
 
 
-def decoded(scan: Scan, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors (m, d') behind the rotation at `positions` (m,), and their codes (m, bytes) without the list's number."""
+def decoded(scan: Scan, positions: np.ndarray) -> np.ndarray:
+    """Vectors (m, d') behind the rotation at `positions` (m,)."""
     inner = scan.inner
-    if not scan.lists:
-        own = byte_codes(inner)[positions]
-        return inner.sa_decode(own), own
-    places = scan.places[positions]
-    codes = codes_at(inner, places)
-    rows = scan.codec.decode(codes)
-    if inner.by_residual:
-        rows += inner.quantizer.reconstruct_batch(places[:, 0].astype(np.int64))
-    return rows, codes
+    if scan.lists:
+        places = scan.places[positions]
+        rows = scan.codec.decode(codes_at(inner, places))
+        return rows + inner.quantizer.reconstruct_batch(places[:, 0].astype(np.int64)) if inner.by_residual else rows
+    return inner.sa_decode(byte_codes(inner)[positions])
 
 
 def normalised(X: ArrayLike) -> np.ndarray:
@@ -332,7 +468,7 @@ class Ranking:
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """Vectors (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`."""
-        rows = self.scan.real(decoded(self.scan, positions)[0])
+        rows = self.scan.real(decoded(self.scan, positions))
         return self.norms.applied(rows, self.norms.of(positions))
 
     def ranked(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int) -> Found:
@@ -366,7 +502,7 @@ class Ranking:
 
     def _stretches(self, positions: np.ndarray, norms: Norms) -> np.ndarray:
         """e, and what to add to a squared distance (m, 2), of the rows at `positions` (m,)."""
-        index, whole = self.scan.index, decoded(self.scan, positions)[0]
+        index, whole = self.scan.index, decoded(self.scan, positions)
         rows = self.scan.real(whole)
         sizes = np.linalg.norm(rows - norms.centre, axis=1)
         factors, left = norms.stretches(sizes, norms.of(positions))
@@ -379,7 +515,7 @@ class Ranking:
 
 def decoded_rows(scan: Scan, positions: np.ndarray) -> np.ndarray:
     """Decoded vectors (m, d) of an index at `positions` (m,)."""
-    return _turned_back(scan, decoded(scan, positions)[0] - bias(scan.index))
+    return _turned_back(scan, decoded(scan, positions) - bias(scan.index))
 
 
 def rows_at_norms(scan: Scan, norms: Norms, positions: np.ndarray) -> np.ndarray:

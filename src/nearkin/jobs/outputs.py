@@ -13,7 +13,6 @@ from nearkin._fields import StrPath
 from nearkin._storage import check_target, replacing, write_rows
 from nearkin._types import Fields, Record
 from nearkin.data.formats.parquet import write_table
-from nearkin.index.hits import long_form
 from nearkin.jobs.run import Steps
 
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
@@ -69,19 +68,21 @@ def write_answers(path: StrPath, blocks: Iterable[Answers], columns: Sequence[st
     ending = path.suffix.lower()
     with replacing(path) as fresh:
         if ending != ".npz":
-            parts = (part for block in blocks for part in _parts(block))
-            write_table(fresh, (dict(zip(columns, long_form(*part), strict=True)) for part in parts), ending)
+            parts = (part for block in blocks for part in _long_forms(block))
+            write_table(fresh, (dict(zip(columns, part, strict=True)) for part in parts), ending)
             return
         whole = [np.concatenate(part) for part in zip(*blocks, strict=True)]
         with fresh.open("wb") as file:
             np.savez(file, **dict(zip(("queries", "scores", "ids", BECAUSE), whole, strict=False)))
 
 
-def _parts(answers: Answers) -> Iterator[Answers]:
-    """The answers of some queries at a time: a table of a million queries takes gigabytes before it is written."""
+def _long_forms(answers: Answers) -> Iterator[list[np.ndarray]]:
+    """Queries, ranks from 1, ids, scores and explanations (rows,) of some queries at a time, without empty places: a
+    table of a million queries takes gigabytes before it is written."""
     for first in range(0, max(1, len(answers[0])), _QUERIES):
         names, scores, ids, *more = (part[first : first + _QUERIES] for part in answers)
-        yield names, scores, ids, *more
+        rows, places = np.nonzero(answered(scores))
+        yield [np.asarray(names)[rows], places + 1, *(part[rows, places] for part in (ids, scores, *more))]
 
 
 def as_records(answers: Answers, columns: Sequence[str]) -> list[Record]:
