@@ -24,15 +24,14 @@ if TYPE_CHECKING:  # the process that only hands tests to others loads no librar
 # Files that start programs by `tests.processes`, or a browser. One process runs them all: one server, one browser.
 FORKING = (
     *("tests/distributed/", "tests/faults/", "tests/web/", "tests/cli/test_app.py", "tests/test_guard.py"),
-    "tests/contracts/test_optimizers_ddp.py",
-    *("tests/test_packaging.py"),
+    *("tests/contracts/test_optimizers_ddp.py", "tests/test_packaging.py"),
 )
 # The other files that take longest, the longest first.
 LONG = [
     *("test_examples", "test_docs", "jobs/test_sweep", "quantization/test_product", "quantization/test_residual"),
     *("contracts/test_optimizers", "test_other_cpus", "index/test_changes", "contracts/test_tower_solvers"),
     *("index/test_coarse_scan", "embedding/two_tower/test_choice", "journeys/test_stumbling_blocks"),
-    *("cli/test_renumbering", "quantization/test_sized", "cli/test_evaluate", "contracts/test_ecosystem"),
+    *("cli/test_renumbering", "cli/test_evaluate", "contracts/test_ecosystem"),
 ]
 
 

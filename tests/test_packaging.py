@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import nearkin
+from tests.conftest import FORKING, LONG
 from tests.processes import Program
 from tests.test_architecture import FILES, SRC, nodes, parsed
 
@@ -102,9 +103,10 @@ def test_all_modules_load_and_indexes_work_where_the_system_has_no_fork_and_no_f
     assert "Linux or macOS" in err
 
 
-def test_the_tests_that_ci_names_are_there() -> None:
-    named = {
-        path for file in (ROOT / ".ci").iterdir() for path in re.findall(r"tests/[\w/]+\.py", file.read_text("utf-8"))
-    }
+def test_the_tests_that_ci_and_the_order_of_tests_name_are_there() -> None:
+    """A tuple of letters once sent all tests to one process."""
+    texts = [file.read_text("utf-8") for file in (ROOT / ".ci").iterdir()]
+    named = {path for text in texts for path in re.findall(r"tests/[\w/]+\.py", text)}
     assert named
+    named |= {*FORKING, *(f"tests/{name}.py" for name in LONG)}
     assert not [path for path in named if not (ROOT / path).exists()]
