@@ -84,16 +84,6 @@ def test_help_and_the_name_of_a_missing_file_load_no_library(tmp_path: Path) -> 
         assert "does not exist; check the name" in line
 
 
-def test_json_is_all_that_stdout_holds(tmp_path: Path) -> None:
-    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(300, 4)))
-    options = ["--bytes", 1, "--centroids", 16, "--threads", 1, "--out", tmp_path / "idx", "--json"]
-    process = Program("nearkin", "compress", tmp_path / "X.npy", *options)
-    out, err = process.communicate()
-    assert process.returncode == 0, err
-    assert json.loads(out)["threads"] == 1
-    assert out.count("\n") == 1
-
-
 STREAMS = {  # how a shell calls it, with "1|" for a pipe that nobody reads -> exit code
     "search idx Q.npy -k 3": 0,  # a table with ids that the terminal lacks
     "search idx größe.npy": 2,

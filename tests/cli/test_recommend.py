@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import sys
 from itertools import permutations
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.jobs import recommend, similar
 from tests.cli.conftest import refused, run, run_json
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -30,19 +33,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert record["quality"]["two_towers"]["ndcg@20"] > record["quality"]["popularity"]["ndcg@20"]
     run_json("train", folder / "pairs.csv", "--bytes", 4, *how, folder / "idx")
     return folder
-
-
-@pytest.mark.parametrize("made", ["emb", "idx"])
-def test_everybody_under_their_own_ids(shop: Path, tmp_path: Path, made: str) -> None:
-    record = run_json("recommend", shop / made, "--all", "-k", 3, "--out", tmp_path / "recs.csv")
-    assert record["queries"] == 60
-    with (tmp_path / "recs.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["user_id", "rank", "artist", "similarity"]
-    assert {row["user_id"] for row in rows} == {f"u{i}" for i in range(60)}
-    with (shop / "pairs.csv").open() as file:
-        seen = {(row["user_id"], row["artist"]) for row in csv.DictReader(file)}
-    assert not seen & {(row["user_id"], row["artist"]) for row in rows}
 
 
 def test_some_by_name_and_by_file(shop: Path, tmp_path: Path) -> None:
@@ -161,3 +151,67 @@ def test_tomorrow_goes_on_from_today(shop: Path, tmp_path: Path) -> None:
     assert "join those of" in made["notes"][-1]
     ids = run_json("recommend", tmp_path / "emb", "newcomer", "-k", 3)["answers"][0]["ids"]
     assert set(ids) <= {f"a{i}" for i in range(2, 8)}
+
+
+@each("options", [{}, {"with_seen": True}, {"candidates": ["a1", "a2", "a7"]}])
+def test_answers_are_those_of_the_model(shop: Path, tmp_path: Path, options: dict) -> None:
+    emb, allowed = shop / "emb", options.get("candidates")
+    model = nk.TwoTower.load(emb)
+    expected = model.recommend(k=5, exclude_seen=not options.get("with_seen", False), candidates=allowed)
+    if allowed is not None:
+        (tmp_path / "stock.txt").write_text("\n".join(allowed))
+        options = {"candidates": tmp_path / "stock.txt"}
+    record = recommend(emb, all_=True, k=5, **options)
+    assert [entry["user_id"] for entry in record["answers"]] == model.left_ids_.tolist()
+    for entry, scores, ids in zip(record["answers"], *expected, strict=True):
+        found = np.isfinite(scores)
+        assert entry["ids"] == ids[found].tolist()
+        np.testing.assert_allclose(entry["scores"], scores[found])
+    assert record["columns"] == ["user_id", "rank", "artist", "similarity"]
+
+
+def test_blocks_change_nothing(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recommend(shop / "emb", all_=True, out=tmp_path / "whole.csv")
+    monkeypatch.setattr(sys.modules["nearkin.jobs.outputs"], "BLOCK", 7)
+    for ending in ("csv", "tsv", "parquet", "npz"):
+        recommend(shop / "emb", all_=True, out=tmp_path / f"parts.{ending}")
+    assert (tmp_path / "parts.csv").read_text() == (tmp_path / "whole.csv").read_text()
+    table = nk.data.read_table(tmp_path / "parts.parquet")
+    first = (tmp_path / "whole.csv").read_text().splitlines()[1].split(",")
+    assert [str(table.columns[name].cells[0]) for name in ("user_id", "rank", "artist")] == first[:3]
+    with np.load(tmp_path / "parts.npz") as arrays:
+        assert arrays["ids"].shape == (60, 10)
+        assert arrays["queries"][0] == first[0]
+
+
+def test_newcomers_get_what_fold_in_gives(shop: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("user_id,artist\nnew,a1\nnew,a2\nold,a3\n")
+    model, answers = (
+        nk.TwoTower.load(shop / "emb"),
+        recommend(shop / "emb", history=tmp_path / "new.csv", k=3)["answers"],
+    )
+    expected = model.embed_left([["a1", "a2"], ["a3"]]) @ model.right_embeddings_.T
+    expected[[0, 0, 1], [model.right_ids_.tolist().index(b) for b in ("a1", "a2", "a3")]] = -np.inf
+    assert [entry["user_id"] for entry in answers] == ["new", "old"]
+    assert [entry["ids"] for entry in answers] == model.right_ids_[np.argsort(-expected, axis=1)[:, :3]].tolist()
+    np.testing.assert_allclose([entry["scores"] for entry in answers], -np.sort(-expected, axis=1)[:, :3], rtol=1e-5)
+
+
+def test_likes_are_those_of_the_model(shop: Path) -> None:
+    record, model = similar(shop / "emb", ["a3", "a5"], k=9), nk.TwoTower.load(shop / "emb")
+    scores, ids = model.similar(["a3", "a5"], k=9)
+    assert [{*entry["ids"][:7]} for entry in record["answers"]] == [{*row[:7]} for row in ids.tolist()]  # of a group
+    np.testing.assert_allclose([entry["scores"] for entry in record["answers"]], scores, rtol=1e-5)
+    assert record["columns"] == ["artist", "rank", "similar_artist", "cosine_similarity"]
+    assert [e["user_id"] for e in similar(f"{shop}/emb:left", all_=True, k=2)["answers"]] == model.left_ids_.tolist()
+
+
+def test_likes_on_a_map_are_the_nearest(tmp_path: Path, rng: np.random.Generator) -> None:
+    answers = nk.data.comparisons_from_vectors(rng.normal(size=(12, 2)), 400, random_state=0)
+    model = nk.OrdinalEmbedding(random_state=0).fit(answers)
+    model.save(tmp_path / "map")
+    found = similar(tmp_path / "map", all_=True, k=3)["answers"]
+    apart = np.linalg.norm(model.embedding_[:, None] - model.embedding_[None], axis=2)
+    np.fill_diagonal(apart, np.inf)
+    assert [entry["ids"] for entry in found] == model.objects_[np.argsort(apart, axis=1)[:, :3]].tolist()
+    np.testing.assert_allclose([entry["scores"] for entry in found], np.sort(apart, axis=1)[:, :3], rtol=1e-4)

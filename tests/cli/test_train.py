@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.jobs.train import train_index
 from tests.cli.conftest import run, run_json
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -29,18 +31,13 @@ def trained(table: Path) -> tuple[Path, dict, str]:
 
 
 def test_the_record_says_how_well_it_answers(trained: tuple[Path, dict, str]) -> None:
-    _, record, _ = trained
+    _, record, text = trained
     exact, after, learned = (record["quality"][name]["ndcg@100"] for name in list(record["quality"])[:3])
     assert after > 0
     assert 0 < learned <= 1.2 * exact
     assert (record["left"], record["vectors"], record["bytes_per_vector"]) == (80, 60, 2)
-
-
-def test_it_prints_its_reading_and_recall_and_ndcg_at_20(trained: tuple[Path, dict, str]) -> None:
-    _out, _, text = trained
     assert "left = user, right = item" in " ".join(text.split())
     assert "recall@20" in text
-    assert "ndcg@20" in text
 
 
 def test_the_report_shows_quality_curves_and_neighbours(trained: tuple[Path, dict, str]) -> None:
@@ -70,3 +67,24 @@ def test_ids_are_learned_in_place_of_an_index(table: Path, tmp_path: Path) -> No
     made = nk.SemanticIds.load(out)
     np.testing.assert_array_equal(made.ids_, [line["ids"] for line in lines])
     assert "levels or codes make semantic ids" in run("train", table, "--codes", 16, "--bytes", 8, "--out", out).output
+
+
+def shop(n_rights: int) -> nk.Interactions:
+    rng = np.random.default_rng(n_rights)
+    left = rng.integers(12, size=3 * n_rights)
+    return nk.Interactions.from_pairs(left, np.arange(3 * n_rights) % n_rights)
+
+
+@each(
+    ("n_rights", "loss"),
+    [(16, "all-pairs"), (17, "in-batch-softmax")],
+)
+def test_every_small_table_gets_an_index(tmp_path: Path, n_rights: int, loss: str) -> None:
+    """A layer waited for 8,192 rows, which so small a table never shows in 30 rounds."""
+    train_index(shop(n_rights), tmp_path / "idx", n_bytes=2, dim=4, loss=loss, split="none")
+    assert len(nk.Index.load(tmp_path / "idx")) == n_rights
+
+
+def test_too_few_rights_are_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has 15 items; an index needs at least 16"):
+        train_index(shop(15), tmp_path / "idx")

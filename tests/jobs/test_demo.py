@@ -5,9 +5,7 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from shutil import copytree
 
-import numpy as np
 import pytest
 
 import nearkin as nk
@@ -16,6 +14,7 @@ from nearkin.jobs.check import check
 from nearkin.jobs.demo import METHODS, RECALL, demo, digits
 from nearkin.jobs.report import folder_page
 from tests.cli.conftest import run
+from tests.covering import each
 
 OF_DEMO = sys.modules["nearkin.jobs.demo"]
 
@@ -36,11 +35,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Record],
 
 
 @pytest.fixture(scope="module")
-def folder(saved: tuple[Path, list[Record], str]) -> Path:
-    return saved[0]
-
-
-@pytest.fixture(scope="module")
 def trials(saved: tuple[Path, list[Record], str]) -> dict[tuple[str, int], Record]:
     return {(trial["method"], trial["bytes"]): trial for trial in saved[1]}
 
@@ -54,15 +48,14 @@ def test_every_method_at_every_size(trials: dict[tuple[str, int], Record]) -> No
     assert not [key for trial in trials.values() for key in trial if " " in key]
 
 
-@pytest.mark.parametrize("n_bytes", [2, 4])
+@each("n_bytes", [2, 4])
+@each("name", ["OPQ", "Givens greedy"])
 def test_a_learned_rotation_keeps_more_neighbours_than_none(
-    trials: dict[tuple[str, int], Record], n_bytes: int
+    trials: dict[tuple[str, int], Record], n_bytes: int, name: str
 ) -> None:
-    plain = trials["PQ", n_bytes]
-    for name in ("OPQ", "Givens greedy"):
-        rotated = trials[name, n_bytes]
-        assert rotated[RECALL] > plain[RECALL], f"recall of {name} {rotated[RECALL]}, of PQ {plain[RECALL]}"
-        assert rotated["distortion"] < plain["distortion"], f"{name} {rotated}, PQ {plain}"
+    plain, rotated = trials["PQ", n_bytes], trials[name, n_bytes]
+    assert rotated[RECALL] > plain[RECALL]
+    assert rotated["distortion"] < plain["distortion"]
 
 
 def test_the_page_is_the_report_of_the_folder(saved: tuple[Path, list[Record], str]) -> None:
@@ -85,18 +78,3 @@ def test_it_ends_with_a_command_that_opens_the_digits(saved: tuple[Path, list[Re
     assert done.exit_code == 0, done.output
     assert "rows on the page" in done.output
     assert not check(out)["damaged"]
-
-
-@pytest.mark.usefixtures("few_rounds")
-def test_it_replaces_what_it_wrote_and_nothing_else(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base, labels, queries, theirs = digits()
-    monkeypatch.setattr(OF_DEMO, "digits", lambda: (base[:200], labels[:200], queries[:20], theirs[:20]))
-    monkeypatch.setattr(OF_DEMO, "BYTES", (4,))
-    demo(out=Path(copytree(folder, tmp_path / "demo")), overwrite=True)
-    (tmp_path / "mine").mkdir()
-    np.save(tmp_path / "mine/labels.npy", np.arange(3))
-    with pytest.raises(ValueError, match=r"holds labels\.npy"):
-        demo(out=tmp_path / "mine", overwrite=True)
-    assert np.load(tmp_path / "mine/labels.npy").tolist() == [0, 1, 2], "A6: the user's labels were replaced"
