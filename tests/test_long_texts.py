@@ -12,7 +12,7 @@ import pytest
 
 import nearkin as nk
 from nearkin._check import MAX_TEXT, check_labels
-from nearkin.data import comparisons_from_names, read_column, read_features, read_judgements, read_neighbors
+from nearkin.data import comparisons_from_names, read_column, read_features, read_judgements
 from tests.covering import each
 
 LONG = "x" * 100_000
@@ -80,9 +80,3 @@ def test_a_text_of_the_greatest_length_is_an_id(tmp_path: Path) -> None:
     (tmp_path / "ids.txt").write_text("\n".join(names))
     assert read_column(tmp_path / "ids.txt").tolist() == names
     assert len(read_column(tmp_path / "ids.txt", long=True)) == 41
-
-
-def test_hits_of_a_file(tmp_path: Path) -> None:
-    table(tmp_path / "h.csv", ["id", *NAMES], ["query", *NAMES], ["rank", *"1" * 40])
-    with pytest.raises(ValueError, match="100,000 characters"):
-        read_neighbors(tmp_path / "h.csv")

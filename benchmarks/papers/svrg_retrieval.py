@@ -22,7 +22,7 @@ from benchmarks.papers.svrg_convex import GramObjective, gram_points, projected_
 from benchmarks.papers.svrg_synthetic import BATCH_STEP, LOSSES, published_step
 from nearkin._types import Seed
 from nearkin.contracts import Run
-from nearkin.data import flip_answers
+from nearkin.data.comparisons.votes import flip_answers
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.records import Comparisons

@@ -24,8 +24,8 @@ def test_neighbours_keep_large_whole_numbers(tmp_path: Path, subtests: pytest.Su
     np.hstack([np.full((2, 1), 2), truth]).astype("<i4").tofile(tmp_path / "a.ivecs")
     np.savetxt(tmp_path / "a.csv", truth, "%d", delimiter=",", header="first,second", comments="")
     pq.write_table(pa.table({"ids": truth.tolist()}), tmp_path / "a.parquet")
-    hits = pd.DataFrame({"query": [0, 0, 1], "rank": [1, 2, 1], "id": [2**24 + 1, 3, 4], "score": 0.0})
-    hits.to_csv(tmp_path / "hits.csv", index=False)
+    hits = pd.DataFrame({"query": [0, 0, 1, 1], "id": truth.ravel()})
+    hits.groupby("query", sort=False).id.apply(list).to_frame().to_parquet(tmp_path / "hits.parquet", index=False)
     for path in sorted(tmp_path.iterdir()):
         with subtests.test(path.name):
             assert read_neighbors(path).tolist() == truth.tolist()
@@ -134,8 +134,8 @@ def test_what_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
         (read_judgements, "q.txt", "line 1: 3 cells; TREC's qrels have four"),
         (read_judgements, "inf.txt", "'inf' in row 0"),
         (read_judgements, "twice.txt", "two grades of 'd1' for 'q1'"),
-        (read_judgements, "named.csv", "call them query-id, corpus-id and score"),
-        (read_features, "two.csv", "id_column=..., one of a, b"),
+        (read_judgements, "named.csv", "usual name of left .* and of grade"),
+        (read_features, "two.csv", "id_column=..., of a, b"),
         (read_features, "again.csv", "repeats ids"),
         (read_features, "huge.csv", "infinite number"),
         (read_features, "alone.csv", "no column but 'item'"),

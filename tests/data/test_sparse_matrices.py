@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
+from nearkin.data.comparisons.reading import kind_of
 from tests.covering import each
 
 FORMATS = ("csr", "csc", "coo", "bsr", "dia")
@@ -37,7 +38,7 @@ def test_every_format_is_pairs_with_the_numbers_of_all_rows_and_columns(
             found = nk.read_interactions(tmp_path / "m.npz")
             assert same(found, matrix), name
             assert found.left_ids.tolist() == [*range(30)]
-            assert nk.data.kind_of(tmp_path / "m.npz") == "pairs"
+            assert kind_of(tmp_path / "m.npz") == "pairs"
 
 
 def test_types_zeros_and_repeats(matrix: sp.csr_matrix, tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.data import comparisons_from_array, comparisons_from_vectors, flip_answers
+from nearkin.data import comparisons_from_array, comparisons_from_vectors
+from nearkin.data.comparisons.votes import flip_answers
 from nearkin.jobs.embed_comparisons import _without_opposite, embed_comparisons
 from nearkin.jobs.run import watched
 

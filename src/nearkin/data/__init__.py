@@ -13,12 +13,7 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names
     from nearkin.data.comparisons import read_comparisons as read_comparisons
     from nearkin.data.comparisons.reading import describe as describe
-    from nearkin.data.comparisons.reading import kind_of as kind_of
     from nearkin.data.comparisons.votes import comparisons_from_vectors as comparisons_from_vectors
-    from nearkin.data.comparisons.votes import count_contradictions as count_contradictions
-    from nearkin.data.comparisons.votes import flip_answers as flip_answers
-    from nearkin.data.comparisons.votes import held_out_noise_floor as held_out_noise_floor
-    from nearkin.data.comparisons.votes import number_questions as number_questions
     from nearkin.data.comparisons.votes import split_comparisons as split_comparisons
     from nearkin.data.files import text_options as text_options
     from nearkin.data.formats.binary import open_array as open_array

@@ -10,13 +10,12 @@ from nearkin._check import check_finite
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, as_ids, check_exact
 from nearkin.data import tables
-from nearkin.data.files import NO_NAME, TABLES, Locator, TextWords, brief, locate, reading, text_of, unknown_ending
+from nearkin.data.files import NO_NAME, TABLES, Locator, TextWords, brief, locate, reading, text_of
 from nearkin.data.formats.binary import read_array
 from nearkin.data.tables import Column, Table, is_frame, kind_of, listed, matches, plain, read_table
 from nearkin.data.vectors import flattened, open_rows
 from nearkin.records import Judgements
 
-_HITS = ("query", "rank", "id")
 _ARRAYS = (".npy", ".npz")
 
 
@@ -25,7 +24,7 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
     """Read neighbour lists, nearest first, (n, k) int64 or strings: .npy, .npz, .ivecs, .ibin, or a table.
 
     Numbers must be whole; ValueError otherwise, as for a list that is not 2-D. -1 means "no neighbour". A table has
-    the columns query, rank and id, as `nearkin search --out` writes it, one column of lists, or a column for each rank.
+    one column of lists, or a column for each rank.
     `text` is as in `nearkin.data.read_table`.
     """
     where = locate(path)
@@ -36,7 +35,7 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
             array = read_array(where)
         else:
             rows = open_rows(where, text)
-            array = np.concatenate([np.empty((0, rows.shape[1]), rows.dtype), *rows.blocks(65536, 0, rows.shape[0])])
+            array = rows.take(np.arange(rows.shape[0]))
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{where} has shape {array.shape}; neighbours must be (n, k), one row a query")
     return whole_or_text(array, str(where))
@@ -44,28 +43,20 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
 
 def _of_table(table: Table) -> np.ndarray:
     columns = list(table.columns.values())
-    if set(_HITS) <= set(table.columns):
-        queries, ranks, ids = (table.columns[name].plain_ids() for name in _HITS)
-        row = np.cumsum(np.r_[False, queries[1:] != queries[:-1]])
-        if row[-1] + 1 != len(np.unique(queries)) or ranks.dtype.kind != "i" or ranks.min() < 1:
-            raise ValueError(f"{table.name} has the columns of hits, but not query after query, each ranked from 1")
-        lists = np.full((row[-1] + 1, int(ranks.max())), "" if ids.dtype.kind == "U" else -1, ids.dtype)
-        lists[row, ranks - 1] = ids
-        return lists
-    width = None
-    if len(columns) == 1 and columns[0].kind == "list":
-        values, width = flattened(columns[0])
-        columns = [values]
-    if any(plain(name) in tables.NAMES["left"] or name.startswith(NO_NAME) for name in table.columns):
+    width = len(columns)
+    if width == 1 and columns[0].kind == "list":
+        columns[0], width = flattened(columns[0])
+    elif any(plain(name) in tables.NAMES["left"] or name.startswith(NO_NAME) for name in table.columns):
         raise ValueError(
             f"{table.name} has the columns {listed(table.columns)}; neighbours are one column of lists, or one for "
-            f"each rank: type {table.name}:n1,n2, ..."
+            f"each rank: type {table.name}:n1,n2, ...; of hits frame.groupby('query', sort=False).id.apply(list)"
+            ".to_frame().to_parquet('truth.parquet', index=False)"
         )
     if all(column.is_numeric for column in columns):
         cells = whole_or_text(np.stack([column.numbers() for column in columns], axis=1), table.name)
     else:
         cells = np.stack([np.array(column.text()) for column in columns], axis=1)
-    return cells if width is None else cells.reshape(-1, width)
+    return cells.reshape(-1, width)
 
 
 @brief()
@@ -77,18 +68,9 @@ def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgement
     grade 0 and below, which TREC has too, are not relevant. ValueError for other columns, grades that are no finite
     numbers, and a pair that has two grades.
     """
-    if not is_frame(source) and str(source).endswith(_TREC):
-        table = _trec(locate(source), text_of(text).encoding)
-        query, _, row, grade = table.columns.values()
-    else:
-        table = read_table(source, **text)
-        columns = [table.role(role) for role in ("left", "right", "grade")]
-        if None in columns:
-            raise ValueError(
-                f"{table.name} has the columns {listed(table.columns)}; call them query-id, corpus-id and score, or "
-                "give TREC's lines (query 0 row grade) the ending .txt or .qrels"
-            )
-        query, row, grade = cast(list[Column], columns)
+    is_trec = not is_frame(source) and str(source).endswith(_TREC)
+    table = _trec(locate(source), text_of(text).encoding) if is_trec else read_table(source, **text)
+    query, row, grade = table.roles(("left", "right", "grade")).values()
     grades = grade.numbers().astype(np.float64)
     grade.refuse(~np.isfinite(grades), "has grades that are not finite", "correct them")
     judged: dict[tuple[str, str], float] = {}
@@ -96,8 +78,8 @@ def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgement
     for name, other, value in zip(*names, grades.tolist(), strict=True):
         if judged.setdefault((name, other), value) != value:
             raise ValueError(f"{table.name} has two grades of {other!r} for {name!r}; leave one of them")
-    pairs = np.array(list(judged), dtype=object)
-    return Judgements(pairs[:, 0], pairs[:, 1], np.array(list(judged.values())))
+    queries, rows = np.array(list(judged), dtype=object).T
+    return Judgements(queries, rows, np.array(list(judged.values())))
 
 
 _TREC = (".txt", ".qrels")
@@ -105,14 +87,13 @@ _TREC = (".txt", ".qrels")
 
 def _trec(where: Locator, encoding: str) -> Table:
     with reading(where):
-        rows = [line.split() for line in where.path.read_text(encoding=encoding).splitlines()]
-    for number, cells in enumerate(rows, 1):
-        if len(cells) not in (0, 4):
+        lines = where.path.read_text(encoding=encoding).splitlines()
+    rows = {number: cells for number, line in enumerate(lines, 1) if (cells := line.split())}
+    for number, cells in rows.items():
+        if len(cells) != 4:
             raise ValueError(f"{where}, line {number}: {counted(len(cells), 'cell')}; TREC's qrels have four a line")
-    if not any(rows):
-        raise ValueError(f"{where} holds no line of four cells; TREC's qrels have one for each pair")
-    cells = enumerate(zip(*filter(None, rows), strict=True))
-    return Table(str(where), {str(at): Column(str(at), pa.array(column), str(where)) for at, column in cells})
+    columns = zip(("left", "0", "right", "grade"), zip(*rows.values(), strict=True), strict=False)
+    return Table(str(where), {name: Column(name, pa.array(cells), str(where)) for name, cells in columns})
 
 
 @brief()
@@ -127,8 +108,6 @@ def read_column(
     text has any length, in an array of objects. `text` is as in `nearkin.data.read_table`.
     """
     where = locate(path)
-    if where.suffix not in (*_ARRAYS, *TABLES):
-        raise unknown_ending(where, (*_ARRAYS, *TABLES))
     if where.suffix in _ARRAYS:
         with reading(where):
             array = read_array(where)
@@ -140,11 +119,12 @@ def read_column(
     else:
         is_lines = where.suffix == ".txt" and where.key is None and text_of(text).delimiter is None
         words: TextWords = {**text, "header": False, "delimiter": "\x1f"} if is_lines else text
-        columns = list(read_table(path, **words).columns.values())
+        table = read_table(path, **words)
+        columns = list(table.columns.values())
         if several and len(columns) > 1 and where.key is not None:
             return _mask(np.stack([column.numbers() for column in columns], axis=1), str(where))
         if len(columns) > 1:
-            names = listed(column.name for column in columns)
+            names = listed(table.columns)
             raise ValueError(f"{where} has several columns ({names}); name one of them: {where.path}:{columns[0].name}")
         columns[0].complete("values")
         values = np.array(columns[0].text(), object) if long else columns[0].labels()
@@ -220,7 +200,8 @@ def described_features(
         features = sp.csr_matrix((check_finite(values, table.name), (rows, places)), table.shape, dtype=np.float32)
         m, n = table.shape
         return np.arange(m), features, list(map(str, range(n))), f"{n:,} features of {table.name}, a sparse matrix"
-    named = _id_column(table, called if id_column is None and called in table.columns else id_column)
+    typed = called if id_column is None and called in table.columns else id_column
+    named = table.roles(["id_column"], id_column=typed)["id_column"]
     ids = named.plain_ids()
     if len(np.unique(ids)) < len(ids):
         raise ValueError(f"{named.title} repeats ids; features need one row for each")
@@ -239,21 +220,6 @@ def described_features(
     )
     about = f"features of {table.name}, ids in {named.name}: {listed(names)}"
     return ids, features, names, about + f"; {counted(gaps, 'missing cell')} filled" * (gaps > 0)
-
-
-def _id_column(table: Table, typed: str | None) -> Column:
-    """The column that is typed, or the only one with a usual name of ids."""
-    if typed is not None:
-        return table.column(typed, "id_column")
-    columns = [column for role in ("id", "right", "left") if (column := table.role(role)) is not None]
-    if len(columns) != 1:
-        which = listed(column.name for column in columns)
-        raise ValueError(
-            f"{table.name} needs one column with a usual name of ids (id, item, user, ...), and has {which}; type "
-            f"id_column=..., one of {listed(table.columns)}"
-            f"{'; if the first line is data, delimiter=... and header=False' * (table.header is True)}"
-        )
-    return columns[0]
 
 
 def _number(column: Column) -> tuple[np.ndarray, list[str]]:

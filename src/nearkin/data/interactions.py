@@ -72,8 +72,8 @@ def read_interactions(
     if min_weight is not None:
         check_real(min_weight, "min_weight")
     table = read_table(path, header=header, delimiter=delimiter, encoding=encoding)
-    asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
-    columns, notes = complete(_roles(table, asked), missing)
+    typed = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
+    columns, notes = complete(table.roles(_SIDES, **typed), missing)
     more: Record = {f"{side}_ids": np.arange(n) for side, n in zip(_SIDES, table.shape or (), strict=False)}
     for side, source in zip(_SIDES, (left_features, right_features), strict=True):
         if source is not None:
@@ -91,19 +91,6 @@ def read_interactions(
 
 
 _SIDES = ("left", "right")
-
-
-def _roles(table: Table, asked: dict[str, str | None]) -> dict[str, Column]:
-    """The columns of the roles: those named, else those with a usual name. ValueError for one column of two roles."""
-    typed = [name for name in asked.values() if name is not None]
-    found = {role: table.role(role, name, taken=typed) for role, name in asked.items()}
-    columns = {role: column for role, column in found.items() if column is not None}
-    if lacking := [side for side in ("left", "right") if side not in columns]:
-        raise table.lacks(*lacking)
-    names = [column.name for column in columns.values()]
-    if twice := [role for role in columns if names.count(columns[role].name) > 1]:
-        raise ValueError(f"{' and '.join(twice)} are both the column {columns[twice[0]].name!r}; name two columns")
-    return columns
 
 
 def _listed(

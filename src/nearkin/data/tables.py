@@ -58,6 +58,7 @@ NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` 
     # qrels
     "grade": ("grade", "score", "relevance", "rel"),
 }
+_USUAL = NAMES | {"id_column": (*NAMES["id"], *NAMES["right"], *NAMES["left"])}  # of features
 
 
 def plain(name: str) -> str:
@@ -240,10 +241,9 @@ class Column:
         eras = np.searchsorted(_ERAS, [np.abs(numbers).min(), np.abs(numbers).max()], side="right")
         if eras[0] < eras[1]:
             era = np.searchsorted(_ERAS, np.abs(numbers), side="right")
-            way = f"if they are no times, leave them out: frame = frame[{self._frame} > 1e8]"
-            self.refuse(era == 0, "holds times before 1973 among later ones", way)
             way = f"bring them to one: {self._frame} = {self._frame}.where({self._frame} < 1e11, {self._frame} / 1000)"
-            self.refuse(era < eras[1], "has times of two units, such as seconds and milliseconds,", way)
+            way += f"; if they are no times, leave them out: frame = frame[{self._frame} > 1e8]" * bool(eras[0] == 0)
+            self.refuse(era < eras[1], "has times of two units, such as seconds and milliseconds, or before 1973,", way)
         return numbers
 
     def _dates(self) -> np.ndarray:
@@ -371,29 +371,43 @@ class Table:
         """
         if typed is not None:
             return self.column(typed, role)
-        usual = [name for name in self.columns if name not in taken and plain(name) in NAMES[role]]
+        usual = [name for name in self.columns if name not in taken and plain(name) in _USUAL[role]]
         if len(usual) > 1:
             raise ValueError(
                 f"{self.name} has columns {listed(usual)}, which may each be {role}; type {role}={usual[0]!r}"
             )
         return self.columns[usual[0]] if usual else None
 
-    def needed(self, *roles: str) -> list[Column]:
-        """The columns with a usual name of these roles; ValueError that names what to type if one is lacking."""
-        found = {role: self.role(role) for role in roles}
-        if lacking := [role for role, column in found.items() if column is None]:
-            raise self.lacks(*lacking)
-        return [column for column in found.values() if column is not None]
+    def roles(self, needed: Iterable[str], **typed: str | None) -> dict[str, Column]:
+        """The columns of roles, by role: those typed, and where that is None those with a usual name.
 
-    def lacks(self, *roles: str) -> ValueError:
-        """The error for a table without a column of these roles, with what to type."""
+        ValueError that names what to type if one of `needed` is lacking, and for one column of two roles.
+        """
+        asked = dict.fromkeys(needed) | typed
+        taken = [name for name in typed.values() if name is not None]
+        found = {role: self.role(role, name, taken=taken) for role, name in asked.items()}
+        columns = {role: column for role, column in found.items() if column is not None}
+        if lacking := [role for role in needed if role not in columns]:
+            raise self.lacks(*lacking, typed=typed)
+        names = [column.name for column in columns.values()]
+        if twice := [role for role in columns if names.count(columns[role].name) > 1]:
+            raise ValueError(f"{' and '.join(twice)} are both the column {columns[twice[0]].name!r}; name two columns")
+        return columns
+
+    def without(self, columns: Iterable[Column]) -> "Table":
+        """The other columns."""
+        names = {column.name for column in columns}
+        return replace(self, columns={name: column for name, column in self.columns.items() if name not in names})
+
+    def lacks(self, *roles: str, typed: Iterable[str] = ()) -> ValueError:
+        """The error for a table without a column of these roles, with what to do: some can be `typed` as arguments."""
         if len(self.columns) == 1 and self.delimiter is None and self.header is not None:
             ((name, column),) = self.columns.items()
             return files.unparted(self.name, name if self.header else str(column.cells[0]))
-        usual = " and of ".join(f"{role} ({', '.join(NAMES[role][:6])}, ...)" for role in roles)
-        typed = " and ".join(f"{role}=..." for role in roles)
-        text = f"{self.name} has no column with a usual name of {usual}; type {typed}, of {listed(self.columns)}"
-        text += "; if the first line is data, header=False" * (self.header is True)
+        usual = " and of ".join(f"{role} ({', '.join(_USUAL[role][:6])}, ...)" for role in roles)
+        ways = ["rename it", " and ".join(f"{role}=..." for role in roles if role in typed)]
+        text = f"{self.name} has no column with a usual name of {usual}; {' or type '.join(filter(None, ways))}, of "
+        text += listed(self.columns) + "; if the first line is data, header=False" * (self.header is True)
         return ValueError(text + "; comparisons, surveys: see docs/reading.md" * (len(roles) == 2))
 
     def reading(

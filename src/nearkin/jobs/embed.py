@@ -5,7 +5,7 @@ from collections.abc import Callable
 from nearkin._check import check_choice
 from nearkin._fields import Fields, command, quoted
 from nearkin._types import Record
-from nearkin.data import kind_of
+from nearkin.data.comparisons.reading import kind_of
 from nearkin.jobs.arguments import Column, File, Folder
 from nearkin.jobs.embed_comparisons import embed_comparisons
 from nearkin.jobs.pairs import embed_pairs

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import nearkin as nk
-from nearkin.data import comparisons_from_array, comparisons_from_names, held_out_noise_floor, split_comparisons
+from nearkin.data import comparisons_from_array, comparisons_from_names, split_comparisons
 from nearkin.data.comparisons.forms import turn
-from nearkin.data.comparisons.votes import number_judgements, number_questions
+from nearkin.data.comparisons.votes import held_out_noise_floor, number_judgements, number_questions
 from nearkin.embedding.ordinal.answers import join
 from tests.covering import each
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.data import held_out_noise_floor as floor_of
 from nearkin.data.comparisons import comparisons_from_array
+from nearkin.data.comparisons.votes import held_out_noise_floor as floor_of
 from tests.covering import each
 
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from nearkin.data import comparisons_from_array, number_questions, split_comparisons
+from nearkin.data import comparisons_from_array, split_comparisons
+from nearkin.data.comparisons.votes import number_questions
 from nearkin.embedding import OrdinalEmbedding
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import EventObjective, OrdinalObjective, pad_rows, unpad_rows

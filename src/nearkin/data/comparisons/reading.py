@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -100,7 +101,6 @@ def read_comparisons(
     [[1, 0, 2], [2, 0, 1]]
     """
     check_choice(form, "form", (None, "triplet", "odd-one-out", "ranking", "rated"))
-    check_choice(missing, "missing", ("raise", "drop"))
     table = read_table(path, header=header, delimiter=delimiter, encoding=encoding)
     if any(name in table.matrices for name in ARRAYS):
         return _read_archive(table, missing, objects)
@@ -108,18 +108,20 @@ def read_comparisons(
     form, shown, others = _roles(table, form, columns, answer or None)
     if scale is not None and not ("rating" in others and len(scale) == 2 and len({*map(float, scale)}) == 2):
         raise ValueError(f"scale is {scale!r}; it must be the ratings that mean farthest and nearest, of form='rated'")
-    taken = [column.name for column in (*shown.values(), *others.values())]
-    for role, typed in (("weight", None), ("rater", rater)):
-        if (column := table.role(role, typed, taken=taken)) is not None:
-            others[role] = column
+    others |= table.without([*shown.values(), *others.values()]).roles([], weight=None, rater=rater)
     kept, notes = complete(shown | others, missing)
-    shown, others = ({role: kept[role] for role in roles} for roles in (shown, others))
-    rows, more = _rows(form, list(shown.values()), others, value or None, scale)
     shape = "odd-one-out" if form == "odd-one-out" else "ordered"
-    found = comparisons_from_names(rows, form=shape, missing=missing, objects=objects, **more)
+    rows, more = _rows(form, [kept[role] for role in shown], kept, value or None, scale)
+    answers = comparisons_from_names(rows, form=shape, missing=missing, objects=objects, **more)
     if "rating" in others:
-        notes = [*notes, counted(len(others["rating"]), "rating")]
-    return _described(table, kept, form, found, notes)
+        notes = [*notes, counted(len(kept["rating"]), "rating")]
+    return _described(table, kept, form, answers, notes)
+
+
+_VALUES = {  # role -> the argument of `comparisons_from_names`, and what its cells are read as
+    "weight": ("weights", Column.numbers),
+    "rater": ("annotators", Column.labels),
+}
 
 
 def _roles(
@@ -128,7 +130,7 @@ def _roles(
     """The form, the columns of objects by role, and that of answers or ratings: those typed, else those with the form's
     usual names."""
     if form == "ranking":
-        names = columns or [column.name for column in table.needed("anchor")]
+        names = columns or [table.roles(["anchor"])["anchor"].name]
         names = names if columns else [*names, *numbered(name for name in table.columns if name not in names)]
         if len(names) < 3:
             raise ValueError(
@@ -137,85 +139,88 @@ def _roles(
         words = ["anchor", *(f"rank {place}" for place in range(1, len(names)))]
         return form, {word: table.column(name, "columns") for word, name in zip(words, names, strict=True)}, {}
     way = _way(table, form, columns, answer)
-    shown = table.needed(*way.objects) if columns is None else [table.column(name, "columns") for name in columns]
-    taken = [column.name for column in shown]
-    rest = replace(table, columns={name: column for name, column in table.columns.items() if name not in taken})
-    objects, others = dict(zip(way.objects, shown, strict=True)), dict[str, Column]()
+    if way is None:
+        raise _untold(table, form)
+    typed = {} if columns is None else dict(zip(way.objects, columns, strict=True))
+    objects = table.roles(way.objects, **typed)
+    rest = table.without(objects.values())
+    if way.answer is None:
+        return way.form, objects, {}
     if way.answer == "response":
-        others["response"] = rest.needed("response")[0] if answer is None else table.column(answer, "response")
-    elif way.answer is not None:
-        roles = [rest.role(role, answer) for role in _RATINGS[: 1 if answer else 2]]
-        ratings = [column for column in roles if column is not None]
-        if len(ratings) != 1:
-            raise ValueError(
-                f"{table.name} has not one column of ratings; type response=..., one of {listed(rest.columns)}"
-            )
-        others["rating"] = ratings[0]
-    return way.form, objects, others
+        return way.form, objects, rest.roles(["response"], response=answer)
+    ratings = rest.roles([], **dict.fromkeys(_RATINGS[: 1 if answer else 2], answer))
+    if len(ratings) != 1:
+        raise ValueError(
+            f"{table.name} has not one column of ratings; type response=..., one of {listed(rest.columns)}"
+        )
+    return way.form, objects, {"rating": next(iter(ratings.values()))}
 
 
-def _way(table: Table, form: str | None, columns: Sequence[str] | None, answer: str | None) -> _Way:
-    """The way to read the rows, by what is typed and the names of columns; ValueError that names what to type."""
+def _way(table: Table, form: str | None, columns: Sequence[str] | None, answer: str | None) -> _Way | None:
+    """The way to read the rows, by what is typed and the names of columns, or None."""
     usual = {role for role in NAMES if any(plain(name) in NAMES[role] for name in table.columns)}
     for way in _WAYS:
-        is_usual = answer is None or (way.answer == "response" and plain(answer) in NAMES["response"])
-        if form is None and not (is_usual and way.is_told and (columns is not None or not usual & {*way.without})):
-            continue
-        if form not in (None, way.form):
-            continue
+        if form is None:
+            is_usual = answer is None or (way.answer == "response" and plain(answer) in NAMES["response"])
+            fits = is_usual and way.is_told and (columns is not None or not usual & {*way.without})
+        else:
+            fits = form == way.form
         if columns is None:
-            told = (way.answer,) if form is None and way.answer is not None else ()
-            fits = {*way.objects, *told} <= usual and (answer is None or way.answer is not None)
+            told = {way.answer} if form is None and way.answer is not None else set()
+            fits &= {*way.objects} | told <= usual and (answer is None or way.answer is not None)
         else:
             is_answered = answer is not None or form in ("odd-one-out", "rated")
-            fits = len(way.objects) == len(columns) and is_answered == (way.answer is not None)
+            fits &= len(way.objects) == len(columns) and is_answered == (way.answer is not None)
         if fits:
             return way
+    return None
+
+
+def _untold(table: Table, form: str | None) -> ValueError:
+    """The error for a table that the names of columns do not tell how to read."""
     if len(table.columns) == 1:
-        raise table.lacks("anchor")
-    rating = next((c for role in _RATINGS if (c := table.role(role)) is not None and c.is_numeric), None)
-    ends = (1, 7) if rating is None else (np.nanmin(rating.numbers(gaps=True)), np.nanmax(rating.numbers(gaps=True)))
-    raise ValueError(
+        return table.lacks("anchor")
+    ratings = [column for role in _RATINGS if (column := table.role(role)) is not None and column.is_numeric]
+    return ValueError(
         f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row"
         f"{'' if form is None else f' as {form!r}'}. Call them anchor, near and far, or i, j, l and k; or type "
         "columns=[...], those of objects, and form='triplet' (response=... is the nearer of two), form='odd-one-out', "
-        f"form='ranking', or form='rated' with scale=({ends[0]:g}, {ends[1]:g})"
+        f"form='ranking', or form='rated' with {_scale_of(ratings[0]) if ratings else 'scale=(1, 7)'}"
         f"{'; if the first line is data, header=False' * (table.header is True)}"
     )
 
 
+def _scale_of(rating: Column) -> str:
+    ratings = rating.numbers(gaps=True)
+    return f"scale=({np.nanmin(ratings):g}, {np.nanmax(ratings):g})"
+
+
 def _rows(
-    form: str, shown: list[Column], others: dict[str, Column], value: str | None, scale: tuple[float, float] | None
-) -> "tuple[np.ndarray | Coded, Record]":
-    """Rows of ids (m, 3) or (m, 4), the chosen object first, and the columns that go with them."""
+    form: str, shown: list[Column], columns: dict[str, Column], value: str | None, scale: tuple[float, float] | None
+) -> tuple[Coded, Record]:
+    """Rows of ids (m, 3) or (m, 4) of the columns `shown`, the chosen object first, and the values of other roles."""
     ids = _joined([column.ids() for column in shown])
-    names = ids.array()
-    more: Record = {
-        "weights": others["weight"].numbers() if "weight" in others else None,
-        "annotators": others["rater"].labels() if "rater" in others else None,
-    }
-    if "response" in others:
+    more: Record = {name: read(columns[role]) for role, (name, read) in _VALUES.items() if role in columns}
+    rows, judgements = ids.codes, None
+    if "response" in columns:
         first = int(form == "triplet")
-        titles = [column.name for column in shown]
-        places = _chosen(others["response"], names[:, first:], titles[first:], value)
-        order = np.argsort(np.arange(len(shown) - first) != places[:, None], axis=1, kind="stable")
-        return np.hstack([names[:, :first], np.take_along_axis(names[:, first:], order, axis=1)]), more
-    if "rating" in others:
-        ratings, high_is_near = _on_scale(others["rating"], scale)
-        rows, origin = rated_quadruplets(names, ratings, more["annotators"], high_is_near=high_is_near)
+        titles = [column.name for column in shown[first:]]
+        places = _chosen(columns["response"], ids.array()[:, first:], titles, value)
+        order = np.argsort(np.arange(len(titles)) != places[:, None], axis=1, kind="stable")
+        rows = np.hstack([rows[:, :first], np.take_along_axis(rows[:, first:], order, axis=1)])
+    elif "rating" in columns:
+        ratings, high_is_near = _on_scale(columns["rating"], scale)
+        rows, judgements = rated_quadruplets(rows, ratings, more.get("annotators"), high_is_near=high_is_near)
         if not len(rows):
             raise ValueError(f"{shown[0].source}: no two pairs are rated differently by one rater; nothing is compared")
     elif form == "ranking":
         near, far = np.triu_indices(len(shown) - 1, 1)
-        rows = names[:, np.stack([0 * near, 1 + near, 1 + far], axis=1)].reshape(-1, 3)  # every pair of ranks
-        origin = np.repeat(np.arange(len(names)), len(near))
-    else:
-        return ids, more
-    more = {
-        name: None if values is None else values[origin.T[0] if origin.ndim == 2 else origin]
-        for name, values in more.items()
-    }
-    return rows, more | {"judgements": origin}
+        judgements = np.repeat(np.arange(len(rows)), len(near))
+        rows = rows[:, np.stack([0 * near, 1 + near, 1 + far], axis=1)].reshape(-1, 3)  # every pair of ranks
+    if judgements is not None:
+        origin = judgements.reshape(len(rows), -1)[:, 0]
+        more = {name: values[origin] for name, values in more.items()} | {"judgements": judgements}
+    return Coded(rows, ids.names), more
 
 
 def _joined(parts: list[Coded]) -> Coded:
@@ -235,10 +240,9 @@ def _on_scale(rating: Column, scale: tuple[float, float] | None) -> tuple[np.nda
         rating.refuse((ratings < least) | np.isinf(ratings), "is no distance", "leave rows without an answer out")
         return ratings, False
     if scale is None:
-        ends = f"{ratings.min():g} to {ratings.max():g}"
         raise ValueError(
-            f"{rating.title} holds ratings from {ends}; type the scale, the rating that means farthest first: "
-            f"scale=({ends.replace(' to ', ', ')}) if these are its ends and a high rating means near"
+            f"{rating.title} holds ratings; type the scale, the rating that means farthest first: {_scale_of(rating)} "
+            "if these are its ends and a high rating means near"
         )
     low, high = sorted(scale)
     outside = (ratings < low) | (ratings > high)
@@ -270,6 +274,14 @@ def _chosen(answer: Column, shown: np.ndarray, names: list[str], value: str | No
     return best.argmax(axis=1)
 
 
+_ENTRIES = {  # of an archive
+    "weights": Column.numbers,
+    "annotators": Column.labels,
+    "responses": lambda column: np.array(column.cells.to_pylist()),
+    "judgements": Column.numbers,
+}
+
+
 def _read_archive(table: Table, missing: str, objects: Sequence[object] | None) -> Comparisons:
     held = [key for key in ARRAYS if key in table.matrices]
     rows = whole_or_text(table.matrices[held[0]], f"{held[0]} of {table.name}")
@@ -277,33 +289,30 @@ def _read_archive(table: Table, missing: str, objects: Sequence[object] | None) 
         raise ValueError(
             f"{table.name}: {held[0]} has shape {rows.shape}; it must hold triplets (m, 3) or quadruplets (m, 4)"
         )
-    known = ("weights", "responses", "annotators", "judgements")
-    odd = [name for name in (*table.columns, *table.matrices) if name not in (*known, "objects", *held)]
-    if odd and any(len(table.columns.get(name, table.matrices.get(name, ""))) == len(rows) for name in odd):
-        raise ValueError(f"{table.name} holds {odd[0]!r}, an entry a comparison; call it one of {', '.join(known)}")
-    given = {name: table.columns[name] for name in known if name in table.columns}
-    more: Record = {name: c.labels() if name == "annotators" else c.numbers() for name, c in given.items()}
-    if "responses" in given and given["responses"].kind == "bool":
-        more["responses"] = more["responses"] == 1
-    if "judgements" in table.matrices:  # of two ratings
-        more["judgements"] = table.matrices["judgements"]
+    lengths = {name: len(entry) for name, entry in (table.columns | table.matrices).items()}
+    if odd := [name for name in lengths.keys() - {*_ENTRIES, "objects", *held} if lengths[name] == len(rows)]:
+        raise ValueError(f"{table.name} holds {odd[0]!r}, an entry a comparison; call it one of {', '.join(_ENTRIES)}")
+    more: Record = {name: read(table.columns[name]) for name, read in _ENTRIES.items() if name in table.columns}
+    more |= {name: table.matrices[name] for name in ("judgements",) if name in table.matrices}  # of two ratings
     if objects is None and "objects" in table.columns:
         names = table.columns["objects"].plain_ids()
-        found = comparisons_from_array(rows, objects=names, missing=missing, **more)
+        answers = comparisons_from_array(rows, objects=names, missing=missing, **more)
     else:
-        found = comparisons_from_names(rows, missing=missing, objects=objects, **more)
-    return _described(table, {}, "triplet" if rows.shape[1] == 3 else "quadruplet", found, [])
+        answers = comparisons_from_names(rows, objects=objects, missing=missing, **more)
+    return _described(table, {}, "triplet" if rows.shape[1] == 3 else "quadruplet", answers, [])
 
 
-def _described(table: Table, roles: dict[str, Column], form: str, found: Comparisons, notes: list[str]) -> Comparisons:
+def _described(
+    table: Table, roles: dict[str, Column], form: str, answers: Comparisons, notes: list[str]
+) -> Comparisons:
     """The comparisons with how they were read: the role of each column, counts, and the first row in words."""
-    if found.n_dropped:
-        notes = [*notes, f"dropped for repeating an object: {counted(found.n_dropped, 'row')}"]
-    names = [str(name) for name in found.objects[found.indices[0]].tolist()]
+    if answers.n_dropped:
+        notes = [*notes, f"dropped for repeating an object: {counted(answers.n_dropped, 'row')}"]
+    names = [str(name) for name in answers.objects[answers.indices[0]].tolist()]
     first = "{} is nearer to {} than to {}" if len(names) == 3 else "{} and {} are nearer than {} and {}"
-    distinct = {"objects": found.n_objects}
-    source = table.reading(roles, notes, "comparisons", len(found), distinct, first.format(*names), form)
-    return replace(found, source=source)
+    distinct = {"objects": answers.n_objects}
+    source = table.reading(roles, notes, "comparisons", len(answers), distinct, first.format(*names), form)
+    return replace(answers, source=source)
 
 
 @brief()
@@ -319,16 +328,10 @@ def describe(source: FileOrFrame, **options: Any) -> Reading:
 
 def kind_of(source: FileOrFrame, **options: Any) -> str:
     """ "comparisons" if an option is theirs alone, or columns have the usual names of a form; else "pairs"."""
-    typed = {name for name, given in options.items() if given is not None}
-    if typed & {"form", "columns", "response", "scale", "rater"}:
-        return "comparisons"
-    if typed & {"left", "right", "weight", "timestamp", "split", "min_weight", "left_features", "right_features"}:
-        return "pairs"
+    given = {name for name, value in options.items() if value is not None}
+    of_pairs, of_comparisons = (signature(read).parameters.keys() for read in (read_interactions, read_comparisons))
+    if given & (of_pairs ^ of_comparisons):
+        return "comparisons" if given & (of_comparisons - of_pairs) else "pairs"
     table = read_table(source, **{name: options.get(name) for name in ("header", "delimiter", "encoding")})
-    if any(name in table.matrices for name in ARRAYS):
-        return "comparisons"
-    try:
-        _way(table, None, None, None)
-    except ValueError:
-        return "pairs"
-    return "comparisons"
+    is_told = any(name in table.matrices for name in ARRAYS) or _way(table, None, None, None) is not None
+    return "comparisons" if is_told else "pairs"
