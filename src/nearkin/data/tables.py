@@ -3,12 +3,10 @@ integers."""
 
 import os
 import re
-import zipfile
 from collections.abc import Iterable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import date, time
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 from typing import Unpack
 
 import narwhals.stable.v2 as nw
@@ -23,6 +21,7 @@ from nearkin._pairs import ODD_ENDS, Coded, MatrixLike, coded, real_matrix
 from nearkin.data import files
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
+from nearkin.data.formats.workbook import read_sheet
 from nearkin.records import Reading
 
 NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` leaves them; docs/reading.md prints it
@@ -516,7 +515,7 @@ def _read(where: files.Locator, words: files.TextWords) -> Table:
         return Table(name, columns, text.header, text.delimiter)
     if where.suffix == files.SHEET:
         header = files.text_of(words).header
-        return Table(name, {at: Column(at, cells, name) for at, cells in _sheet(where, header).items()}, header)
+        return Table(name, {at: Column(at, cells, name) for at, cells in read_sheet(where, header).items()}, header)
     if where.suffix != ".npz":
         return Table(name, frame_columns(read_frame(where), name))
     if is_sparse(names := archive_keys(where)):
@@ -524,33 +523,6 @@ def _read(where: files.Locator, words: files.TextWords) -> Table:
     arrays = {at: read_npz(where, at) for at in names}
     flat = {at: Column(at, plain_cells(pa.array(array)), name) for at, array in arrays.items() if array.ndim == 1}
     return Table(name, flat, matrices={at: array for at, array in arrays.items() if array.ndim != 1})
-
-
-_SHEET_MB, _SHEET_RATIO = 10, 100  # what a part of a workbook may be unpacked to in any case, and how many times larger
-
-
-def _sheet(where: files.Locator, header: bool) -> dict[str, pa.Array]:
-    """The columns of a workbook's first sheet as text, dates as ISO dates."""
-    with zipfile.ZipFile(where.path) as archive:
-        for part in archive.infolist():
-            if part.file_size > max(_SHEET_MB * 1_000_000, _SHEET_RATIO * part.compress_size):
-                raise ValueError(f"{where.path} announces {part.file_size:,} bytes of {part.filename}; save it as CSV")
-    with closing(files.extra("openpyxl", "excel").load_workbook(where.path, read_only=True, data_only=True)) as book:
-        sheet = book.worksheets[0]
-        sheet.reset_dimensions()  # a size that it announces is filled with empty cells
-        rows = [list(map(_written, row)) for row in sheet.iter_rows(values_only=True)]
-    columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
-    heads = [column[0] for column in columns]
-    names = files.named(where, heads) if header else [str(place) for place in range(len(heads))]
-    return {name: pa.array(column[header:], pa.string()) for name, column in zip(names, columns, strict=True)}
-
-
-def _written(cell: object) -> str:
-    if isinstance(cell, int | float) and not isinstance(cell, bool):  # a workbook has no integers
-        if abs(cell) >= 2**53:
-            raise ValueError(f"a cell holds {cell:.0f}: a workbook rounds numbers of this size; write them as CSV")
-        return str(int(cell) if float(cell).is_integer() else cell)
-    return "" if cell is None else cell.isoformat() if isinstance(cell, date | time) else str(cell)
 
 
 def _of_entries(matrix: MatrixLike, name: str) -> Table:
