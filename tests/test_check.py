@@ -126,11 +126,3 @@ def test_seeds():
     assert torch.equal(torch.rand(2, generator=torch_generator(4)), torch.rand(2, generator=torch_generator(4)))
     with pytest.raises(TypeError, match="random_state is 'seed'"):
         numpy_generator("seed")
-
-
-def test_a_tensor_without_values_is_one_sentence() -> None:
-    """A tensor of the meta device as comparisons ended in torch's NotImplementedError."""
-    rows = torch.ones(4, 4, device="meta")
-    for name, call in (("X", nk.ITQ(2).fit), ("comparisons", nk.OrdinalEmbedding(2).fit)):
-        with pytest.raises(ValueError, match=f"^{name} has no values"):
-            call(rows)

@@ -31,12 +31,10 @@ def test_text_ids_are_sorted_as_python_sorts_them() -> None:
         assert pairs.left_ids.dtype == np.array(ids).dtype
 
 
-def test_duplicates_are_merged_as_asked() -> None:
-    for how, weight in (("sum", 9.0), ("last", 1.0), ("max", 5.0)):
-        pairs = Interactions.from_pairs([0, 0, 0, 1], [1, 1, 1, 0], [3, 5, 1, 2], [5, 2, 9, 0], duplicates=how)
-        assert pairs.weights.tolist() == [weight, 2.0]
-        assert pairs.timestamps is not None
-        assert pairs.timestamps.tolist() == [2, 0]
+def test_weights_of_a_repeated_pair_are_added_under_its_first_time() -> None:
+    pairs = Interactions.from_pairs([0, 0, 0, 1], [1, 1, 1, 0], [3, 5, 1, 2], [5, 2, 9, 0])
+    assert pairs.weights.tolist() == [9.0, 2.0]
+    assert pairs.timestamps.tolist() == [2, 0]
 
 
 def test_column_order_is_the_transposed_matrix(rng: np.random.Generator) -> None:
@@ -111,7 +109,6 @@ def test_bad_features_and_catalogues_are_named() -> None:
         ({"right_features": np.full((2, 2), np.nan)}, "right_features contains NaN"),
         ({"left_ids": [0, 2]}, "left has 1 id that left_ids lacks, the first is 1"),
         ({"left_ids": [0, 1, 1]}, "left_ids repeats ids"),
-        ({"duplicates": "mean"}, "duplicates is 'mean'"),
     ]
     each_refused(
         (partial(Interactions.from_pairs, [0, 1], [0, 1], **given), ValueError, match) for given, match in cases

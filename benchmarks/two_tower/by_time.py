@@ -10,7 +10,7 @@ another and go out of fashion, one with users whose taste turns.
 
 from argparse import Namespace
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -53,7 +53,8 @@ class OverTime(Setup):
         if self.name == "lastfm2k":
             table = np.loadtxt(self.folder / "user_taggedartists.dat", int, skiprows=1)
             table = table[table[:, 5] > 2004]  # some days are decades before the site
-            return nk.Interactions.from_pairs(*table.T[:2], timestamps=table[:, 3:] @ (1, 31, 372), duplicates="max")
+            pairs = nk.Interactions.from_pairs(*table.T[:2], timestamps=table[:, 3:] @ (1, 31, 372))
+            return replace(pairs, weights=np.ones(len(pairs), np.float32))
         return nk.read_interactions(self.folder / f"{self.name}.npz", min_weight=4)
 
     def read(self, seed: int) -> Parts:
@@ -67,14 +68,14 @@ class OverTime(Setup):
         return nk.data.split_by_time(self.read(0).train, valid=1 / 9, test=0)
 
     def ways(self) -> dict[str, Way]:
-        found: dict[str, Way] = {
+        return {
             "popularity": partial(listed, lambda pairs, k: popularity(pairs, k)[1]),
             "popularity in the last tenth": partial(listed, _lately_popular),
             "item-kNN, 100 neighbours": partial(listed, lambda pairs, k: item_knn(pairs, k)[1]),
             "EASE": ease_way(self, None),
             "the default, k = 64": partial(fitted, *FITS["the default, k = 64"]),
+            **{f"implicit {method}": peer_way(self, method, None) for method in ("als", "bpr") if self.python},
         }
-        return found | {f"implicit {method}": peer_way(self, method, None) for method in ("als", "bpr") if self.python}
 
 
 def _lately_popular(pairs: nk.Interactions, k: int) -> np.ndarray:
@@ -85,9 +86,8 @@ def _lately_popular(pairs: nk.Interactions, k: int) -> np.ndarray:
 
 
 def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
-    peer = with_implicit(peer_python(given.peers))
     for name in given.sets:
-        setup = OverTime(name, given.data, python=peer, quick=given.quick)
+        setup = OverTime(name, given.data, python=with_implicit(peer_python(given.peers)), quick=given.quick)
         seeds = 1 if given.quick else given.seeds
         for label, way in setup.ways().items():
             if label.startswith(given.ways):

@@ -45,8 +45,7 @@ def check_integer(value: object, name: str, *, low: int | None = None, high: int
     """Return `value` as an int within [low, high]; TypeError if it is no integer, ValueError if it is out of range."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be an integer")
-    _check_range(value, name, low, high, "an integer")
-    return int(value)
+    return int(_in_range(value, name, low, high, "an integer"))
 
 
 def check_real(
@@ -55,22 +54,18 @@ def check_real(
     """Return `value` as a finite float within [low, high] and, if given, strictly greater than `above`."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be a number")
-    try:
-        number = float(value)
-    except OverflowError:  # an integer beyond float64
-        number = math.inf
-    if not math.isfinite(number):
+    if (isinstance(value, int) and value.bit_length() > 1024) or not math.isfinite(value):  # beyond float64
         raise ValueError(f"{name} is {str(value)[:30]}; it must be finite")
     if above is not None and value <= above:
         raise ValueError(f"{name} is {value!r}; it must be greater than {above}")
-    _check_range(value, name, low, high, "a number")
-    return float(value)
+    return float(_in_range(value, name, low, high, "a number"))
 
 
-def _check_range(value: Any, name: str, low: float | None, high: float | None, kind: str) -> None:
+def _in_range(value: Any, name: str, low: float | None, high: float | None, kind: str) -> Any:
     if (low is not None and value < low) or (high is not None and value > high):
         bounds = " and ".join([f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None))
         raise ValueError(f"{name} is {value!r}; it must be {kind} of {bounds}")
+    return value
 
 
 def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
@@ -225,10 +220,7 @@ def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
         return [from_tensor(row, name) for row in X]  # pyright: ignore[reportArgumentType, reportReturnType]
     if not hasattr(X, "detach"):
         return X
-    try:
-        tensor = X.detach().cpu()  # pyright: ignore[reportAttributeAccessIssue]
-    except NotImplementedError as error:  # torch's, of the meta device
-        raise ValueError(f"{name} has no values ({error}); pass a tensor that holds them") from error
+    tensor = X.detach().cpu()  # pyright: ignore[reportAttributeAccessIssue]
     try:
         return tensor.numpy()
     except TypeError:  # NumPy has no such type

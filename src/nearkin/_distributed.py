@@ -14,19 +14,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from nearkin.statistics import AbstractSums
+
 TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
 
 
-class _Sums(Protocol):
-    def totals(self) -> list[np.ndarray]: ...
-
-
-Sums = TypeVar("Sums", bound=_Sums)
+Sums = TypeVar("Sums", bound="AbstractSums")
 
 
 class PeerError(ConnectionError):
@@ -103,17 +101,6 @@ _current: Group = ALONE
 
 def current() -> Group:
     return _current
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """In the block every process works alone: for steps that all processes repeat."""
-    global _current
-    group, _current = _current, ALONE
-    try:
-        yield
-    finally:
-        _current = group
 
 
 class ProcessGroup(Group):

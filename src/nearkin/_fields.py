@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -35,15 +35,6 @@ def counted(n: int, noun: str, plural: str | None = None) -> str:
     ('1 row', '3,197 rows', '2 indices')
     """
     return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
-
-
-def with_interval(mean: float, ends: Sequence[float] | None, form: str = ".3f", word: str = "") -> str:
-    """A mean and the ends of its interval, if these are known.
-
-    >>> with_interval(0.981, (0.972, 0.987))
-    '0.981 (0.972 to 0.987)'
-    """
-    return f"{mean:{form}}" + (f" ({word}{ends[0]:{form}} to {ends[1]:{form}})" if ends else "")
 
 
 def show(value: object, form: str = ".4g") -> str:

@@ -210,19 +210,15 @@ def check_features(features: MatrixLike | None, name: str, ids: np.ndarray) -> F
     """
     if features is None:
         return None
-    features, count = _by_ids(features, name, ids), len(ids)
-    if sp.issparse(features):
-        found = sp.csr_matrix(features, dtype=np.float32)
-        check_finite(found.data, f"{name}.data")
-        shape: tuple[int, ...] = found.get_shape()
-    else:
-        found = np.ascontiguousarray(features, dtype=np.float32)
-        shape = found.shape
-    if len(shape) != 2 or shape[0] != count or shape[1] == 0:
+    values: Any = _by_ids(features, name, ids)
+    sparse = sp.issparse(values)
+    values = sp.csr_matrix(values, dtype=np.float32) if sparse else np.ascontiguousarray(values, dtype=np.float32)
+    if values.ndim != 2 or values.shape[0] != len(ids) or not values.shape[1]:
         raise ValueError(
-            f"{name} has shape {shape}; it must be ({count}, d), one row for each id, in the order of the ids"
+            f"{name} has shape {values.shape}; it must be ({len(ids)}, d), one row for each id, in the order of the ids"
         )
-    return check_finite(found, name) if isinstance(found, np.ndarray) else found
+    check_finite(values.data if sparse else values, f"{name}.data" if sparse else name)
+    return values
 
 
 def _by_ids(features: Any, name: str, ids: np.ndarray) -> Any:
@@ -239,7 +235,7 @@ def _by_ids(features: Any, name: str, ids: np.ndarray) -> Any:
 
 def merge_pairs(
     rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], weights: np.ndarray, timestamps: np.ndarray | None,
-    split: np.ndarray | None, duplicates: str,
+    split: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:  # fmt: skip
     """Sort the pairs by row and column and merge those that are equal, under the first of their times.
 
@@ -254,15 +250,11 @@ def merge_pairs(
     if timestamps is not None and again.any():
         many = np.flatnonzero(np.r_[again, False] | np.r_[False, again])
         order[many] = order[many][np.lexsort((timestamps[order[many]], columns[many], rows[many]))]
-    weights = weights[order]
     first = np.flatnonzero(np.r_[True, ~again])
-    last = np.concatenate([first[1:], [n]]) - 1  # the latest of equals
-    reduce = {"sum": np.add, "max": np.maximum}
-    merged = weights[last] if duplicates == "last" else reduce[duplicates].reduceat(weights, first)
     return (
         rows[first],
         columns[first],
-        merged,
+        np.add.reduceat(weights[order], first),
         None if timestamps is None else timestamps[order[first]],
         None if split is None else np.minimum.reduceat(split[order], first),
     )

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nearkin import _pairs
-from nearkin._check import as_array, check_choice
+from nearkin._check import as_array
 from nearkin._fields import counted
 from nearkin._guard import cached_property
 from nearkin._types import ArrayLike, Chosen
@@ -45,8 +45,7 @@ class Reading:
     """How a reader understood a table; `str` of it is the line that commands print.
 
     kind: "pairs" or "comparisons". roles: role -> the column that has it. distinct: role -> the number of different ids
-    in it. first: the first row in words. notes: ignored columns and rows. questions: what the user should check, not in
-    `str`.
+    in it. first: the first row in words. notes: ignored columns and rows.
     """
 
     source: str
@@ -60,7 +59,6 @@ class Reading:
     distinct: dict[str, int]
     first: str
     notes: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         form = f" ({self.form})" if self.form else ""
@@ -139,18 +137,14 @@ class Interactions:
         right_ids: ArrayLike | None = None,
         left_features: _pairs.MatrixLike | None = None,
         right_features: _pairs.MatrixLike | None = None,
-        duplicates: str = "sum",
     ) -> "Interactions":
         """Build the record from one entry per observation; ids of any sortable type are kept.
 
         `left_ids` and `right_ids` are the whole catalogues, in the order of the features' rows; without them they are
-        the sorted ids that occur. `duplicates` is the rule for the weights of a pair seen more than once: their
-        "sum", the "last" one (the latest by timestamp, else by position) or the "max"; the first timestamp and the
+        the sorted ids that occur. Of a pair seen more than once the sum of the weights, the first timestamp and the
         smallest split are kept. Raises ValueError for missing ids, no pair, NaN or negative weights, and columns or
         features of another length.
         """
-        if duplicates != "sum":
-            check_choice(duplicates, "duplicates", ("sum", "last", "max"))
         rows, left_ids = _pairs.number_ids(left, left_ids, "left")
         cols, right_ids = _pairs.number_ids(right, right_ids, "right")
         if not len(rows):
@@ -166,7 +160,6 @@ class Interactions:
             _pairs.check_weights(weights, len(rows)),
             _pairs.check_timestamps(timestamps),
             _pairs.check_split(split),
-            duplicates,
         )
         counts = np.bincount(rows, minlength=len(left_ids))
         return cls(

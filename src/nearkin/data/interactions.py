@@ -28,12 +28,12 @@ def read_interactions(
     delimiter: str | None = None,
     encoding: str | None = None,
     min_weight: float | None = None,
-    duplicates: str = "sum",
     missing: str = "raise",
     left_features: FileOrFrame | None = None,
     right_features: FileOrFrame | None = None,
 ) -> Interactions:
-    r"""Read observed pairs from a table (see `nearkin.data.read_table`) or a DataFrame, with one row a pair.
+    r"""Read observed pairs from a table (see `nearkin.data.read_table`) or a DataFrame, with one row a pair. Weights of
+    a pair that occurs more than once are added up.
 
     Of a sparse matrix (m, n) of SciPy, in memory or in a file of `save_npz`, the stored entries are pairs, the values
     weights, and ids the numbers of all rows and columns, also of empty ones.
@@ -50,7 +50,6 @@ def read_interactions(
     split: column of 0 for training, 1 for validation, 2 for test, or of train, valid and test.
     header, delimiter, encoding: as in `nearkin.data.read_table`.
     min_weight: rows below it are left out.
-    duplicates: weights of a pair that occurs more than once are merged by "sum", "last" or "max".
     missing: "raise", or "drop" to leave out and count rows that lack an id, a weight or another of these cells.
     left_features, right_features: tables with a column of ids (see `read_features`). Their ids are then the whole
         catalogue of that side, so that ids without any pair get vectors too.
@@ -86,7 +85,7 @@ def read_interactions(
     more |= {name: column[keep] for name, column in values.items()}
     ids = [columns[side].ids() for side in _SIDES]
     sides = [Coded(codes[keep], names) for codes, names in ids]
-    pairs = Interactions.from_pairs(*sides, duplicates=duplicates, **more)
+    pairs = Interactions.from_pairs(*sides, **more)
     return replace(pairs, source=_understood(table, columns, len(sides[0].codes), pairs, notes))
 
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from nearkin._fields import Fields, Record, StrPath, counted, show, with_interval
+from nearkin._fields import Fields, Record, StrPath, counted, show
 from nearkin._json import parsed_json
 from nearkin._storage import MANIFEST, Manifest, adding, read_config, read_manifest, regular_file
 from nearkin.contracts import Callback, ignore
@@ -225,7 +225,7 @@ def text_of(value: object, name: str = "") -> str:
         if value.keys() == set(Difference._fields):
             return str(Difference(**value))
         if "mean" in value and "low" in value:
-            return with_interval(value["mean"], (value["low"], value["high"]), ".4f")
+            return "{mean:.4f} ({low:.4f} to {high:.4f})".format(**value)
         return ", ".join(f"{inner} {text_of(one)}" for inner, one in value.items() if one is not None)
     if isinstance(value, list | tuple):
         return (" to " if name.endswith("interval") else ", ").join(map(text_of, value))
