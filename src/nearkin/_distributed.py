@@ -14,17 +14,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from nearkin.statistics import AbstractSums
-
 TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
 
 
-Sums = TypeVar("Sums", bound="AbstractSums")
+class _Sums(Protocol):
+    def totals(self) -> list[np.ndarray]: ...
+
+
+Sums = TypeVar("Sums", bound=_Sums)
 
 
 class PeerError(ConnectionError):
