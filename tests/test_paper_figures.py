@@ -6,14 +6,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from benchmarks.papers import flows_sorting, gcd_figure_3
+from benchmarks.papers import gcd_figure_3
 from benchmarks.papers.experiments import OTHERS, commits, sources
 from benchmarks.papers.table import PAPERS
 from benchmarks.subjects import SUBJECTS
 from benchmarks.table import RESULTS, Results
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import right_skew
-from nearkin.orthogonal.matching import round_robin
 from tests.covering import each
 
 
@@ -43,22 +42,6 @@ def test_the_index_is_straight_through_and_its_distortion_trains_the_codebooks()
     distortion.backward()
     assert model.codebooks.grad is not None
     assert float(model.codebooks.grad.abs().max()) > 0
-
-
-def test_a_series_is_the_exponential_and_the_flow_its_mean() -> None:
-    """One short step, not compiled: twenty terms are matrix_exp, and the mean flow of all rounds has its slope."""
-    d, eta = 16, 1e-4
-    q = 1.0 + np.random.default_rng(0).permutation(d)
-    X = haar_orthogonal(d, d, random_state=2, dtype=torch.float64).numpy()
-    series = flows_sorting.series.py_func(X.copy(), q, eta, 1, 20)
-    np.testing.assert_allclose(series, flows_sorting.exponential(X, q, eta, 1), atol=1e-14)
-    rounds = round_robin(d).numpy()
-    steps = [flows_sorting.flow.py_func(X.copy(), q, eta / 100, pairs[None]) - X for pairs in rounds]
-    slope = np.mean(steps, axis=0) / (eta / 100)
-    n = np.arange(d, 0, -1)
-    M = X.T @ (q[:, None] * X)
-    np.testing.assert_allclose(slope, X @ (M * (n[None, :] - n[:, None])), rtol=1e-2, atol=0.02 * np.abs(slope).max())
-    assert np.sum(n * np.diag(series.T @ (q[:, None] * series))) > np.sum(n * np.diag(M)), "it ascends"
 
 
 def test_the_pages_quote_what_a_command_writes() -> None:

@@ -72,7 +72,7 @@ def test_bad_pairs_are_named() -> None:
             ([1, "1"], [0, 1]),
             TypeError,
             "left has ids that are not all numbers, or all text",
-        ),  # NumPy makes one text of both
+        ),  # NumPy makes text of both
         ((["a", np.nan], [0, 1]), ValueError, "left has 1 missing id"),
         (([0, 1], [0, 1], None, pd.to_datetime(["2026-01-01", None], utc=True)), ValueError, "1 missing time"),
         (([], []), ValueError, "there is no observed pair"),

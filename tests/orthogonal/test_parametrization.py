@@ -117,12 +117,8 @@ def test_state_dict_and_cache() -> None:
     assert torch.equal(module.weight, used)  # to use it changes nothing
 
 
-def test_convolutions_and_sixteen_bits() -> None:
+def test_sixteen_bits() -> None:
     torch.manual_seed(0)
-    layer = orthogonal_parametrization(nn.Conv2d(2, 6, 3))
-    layer(torch.randn(1, 2, 5, 5)).square().sum().backward()
-    torch.optim.Adam(layer.parameters(), 0.05).step()
-    assert is_orthogonal(layer.weight.flatten(1), 2e-6)
     half = orthogonal_parametrization(nn.Linear(16, 8).bfloat16())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         half(torch.randn(3, 16)).square().sum().backward()

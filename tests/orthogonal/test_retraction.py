@@ -121,13 +121,3 @@ def test_the_polynomial_of_an_inverse_leaves_what_it_says(power: int) -> None:
     left = 1 - (1 - u) * sum(c * u**i for i, c in enumerate(coefficients))
     assert float(left.abs().max()) == pytest.approx(error, rel=1e-3, abs=1e-14)
     assert coefficients[0] == pytest.approx(1, abs=1e-14)
-
-
-@each_retraction
-@each("shape", [(6, 6), (132, 132), (20, 5)])
-def test_a_matrix_of_a_batch_moves_as_alone(retraction: str, shape: tuple[int, ...]) -> None:
-    lengths = [0.0, 1e-4, 0.02, 0.3, 2.0, 50.0, 1e5]
-    X, G = problem(len(lengths), *shape)
-    G *= torch.tensor(lengths, dtype=torch.float64)[:, None, None] / torch.linalg.matrix_norm(G)[:, None, None]
-    for one, *alone in zip(step_of(X, G, 1.0, retraction), X, G, strict=True):
-        torch.testing.assert_close(one, step_of(*alone, 1.0, retraction), rtol=0, atol=1e-9)

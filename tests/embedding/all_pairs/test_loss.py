@@ -10,6 +10,7 @@ from nearkin.embedding.all_pairs.loss import LOSSES
 from nearkin.records import Interactions
 from tests.covering import each
 from tests.reference.all_pairs import dense_gauss_newton, dense_loss
+from tests.refusals import each_refused
 
 
 def problem(rng: np.random.Generator, name: str, m: int = 13, n: int = 9, k: int = 4) -> dict:
@@ -156,17 +157,14 @@ def test_bad_arguments_are_named(change: dict, kind: type, message: str) -> None
 
 
 def test_bad_data_and_embeddings_are_named() -> None:
-    with pytest.raises(ValueError, match="observed has no stored entry"):
-        AllPairsLoss(sp.csr_matrix((2, 3)))
-    with pytest.raises(TypeError, match="observed is of type ndarray"):
-        AllPairsLoss(np.eye(3))
-    loss = AllPairsLoss(sp.csr_matrix(np.eye(3)))
-    with pytest.raises(ValueError, match=r"Q has shape \(2, 2\); it must be \(3, 2\)"):
-        loss.value(torch.ones(3, 2), torch.ones(2, 2))
-    with pytest.raises(TypeError, match="P is ndarray"):
-        loss.value(np.ones((3, 2)), torch.ones(3, 2))
-    with pytest.raises(TypeError, match=r"Q is torch.float64 on cpu; it must be torch.float32"):
-        loss.value(torch.ones(3, 2), torch.ones(3, 2).double())
+    loss, P = AllPairsLoss(sp.csr_matrix(np.eye(3))), torch.ones(3, 2)
+    each_refused([
+        (lambda: AllPairsLoss(sp.csr_matrix((2, 3))), ValueError, "observed has no stored entry"),
+        (lambda: AllPairsLoss(np.eye(3)), TypeError, "observed is of type ndarray"),
+        (lambda: loss.value(P, P[:2]), ValueError, r"Q has shape \(2, 2\); it must be \(3, 2\)"),
+        (lambda: loss.value(P.numpy(), P), TypeError, "P is ndarray"),
+        (lambda: loss.value(P, P.double()), TypeError, "Q is torch.float64 on cpu; it must be torch.float32"),
+    ])  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from nearkin.data import comparisons_from_array, split_comparisons
 from nearkin.data.comparisons.votes import number_questions
@@ -92,11 +93,19 @@ def test_fit_learns_from_choices(loss, tmp_path):
     assert model.score(test) > 0.85
     model.save(tmp_path / "model")
     loaded = OrdinalEmbedding.load(tmp_path / "model")
+    assert loaded.get_params() == model.get_params()
+    for name in ("embedding_", "objects_"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
+    np.testing.assert_array_equal(loaded.next_queries(5), model.next_queries(5))
     np.testing.assert_array_equal(loaded.comparisons_.events, train.events)
     assert loaded.partial_fit(test).score(test) > 0.85
     assert loaded.comparisons_.events is not None
     assert len(np.unique(loaded.comparisons_.events)) == 500
     assert model.bootstrap(2).shape == (2, 20, 2)
+    model.embedding_ = model.embedding_[:3]  # `score` read outside the points of such a folder
+    model.save(tmp_path / "few")
+    with pytest.raises(ValueError, match=r"embedding has shape \(3, 2\); it must be \(20, 2\)"):
+        OrdinalEmbedding.load(tmp_path / "few")
 
 
 def test_separate_choices_are_the_comparisons_that_they_imply():

@@ -220,11 +220,11 @@ def test_large_scores_do_not_overflow(case: tuple) -> None:
 
 
 def test_what_does_not_fit_is_refused_by_name(small: sp.csr_matrix) -> None:
-    with pytest.raises(ValueError, match="temperature"):
-        SoftmaxLoss(small, temperature=0.0)
-    with pytest.raises(ValueError, match="weights has shape"):
-        SoftmaxLoss(small, temperature=0.1, weights=[1.0, 2.0])
-    with pytest.raises(ValueError, match="bias has shape"):
-        SoftmaxLoss(small, temperature=0.1, bias=[1.0, 2.0])
-    with pytest.raises(ValueError, match="b is 0 for every right"):
-        SoftmaxLoss(small, temperature=0.1, b=np.zeros(SMALL[1]))
+    for options, match in (
+        ({"temperature": 0.0}, "temperature"),
+        ({"weights": [1.0, 2.0]}, "weights has shape"),
+        ({"bias": [1.0, 2.0]}, "bias has shape"),
+        ({"b": np.zeros(SMALL[1])}, "b is 0 for every right"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            SoftmaxLoss(small, **{"temperature": 0.1} | options)
