@@ -63,7 +63,7 @@ def test_an_unknown_filter_of_hdf5_is_refused(tmp_path: Path) -> None:
         made.set_chunk((10, 4))
         made.set_filter(32_015, h5py.h5z.FLAG_OPTIONAL)
         h5py.h5d.create(file.id, b"v", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((10, 4)), made)
-    with pytest.raises(ValueError, match="compressed by filter 32015; write it by one of gzip"):
+    with pytest.raises(ValueError, match=r"filters \[32015\]"):
         nk.read_vectors(tmp_path / "a.h5:v")
 
 

@@ -8,56 +8,38 @@ import pytest
 from nearkin.data import open_vectors, read_vectors
 from nearkin.jobs.inputs import open_given
 from tests.covering import each
+from tests.data.test_vectors import write
 
 LENGTHS = {"a": 70, "b": 0, "c": 1, "d": 40}
 
 
 @pytest.fixture(params=[".npy", ".npz", ".fvecs", ".csv", ".parquet"])
-def parts(request: pytest.FixtureRequest, tmp_path: Path, rng: np.random.Generator) -> tuple[str, np.ndarray]:
-    """A pattern and the rows behind it."""
-    X = rng.integers(-5, 6, (sum(LENGTHS.values()), 3)).astype(np.float32)
-    start = 0
+def parts(request: pytest.FixtureRequest, tmp_path: Path, rng: np.random.Generator) -> tuple[list[str], np.ndarray]:
+    """Files, and the rows in them."""
+    X = rng.integers(0, 6, (sum(LENGTHS.values()), 3)).astype(np.float32)
+    files, start = list[str](), 0
     for name, length in LENGTHS.items():
         if length or request.param in (".npy", ".npz"):  # the other formats cannot say how wide no row is
-            write(tmp_path / (name + request.param), X[start : start + length])
+            files.append(write(tmp_path / (name + request.param), X[start : start + length]))
         start += length
-    return str(tmp_path / f"*{request.param}"), X
+    return files, X
 
 
-def write(path: Path, X: np.ndarray) -> None:
-    if path.suffix == ".npy":
-        np.save(path, X)
-    elif path.suffix == ".npz":
-        np.savez(path, X=X)
-    elif path.suffix == ".fvecs":
-        widths = np.full((len(X), 1), X.shape[1], "<i4").view("<f4")
-        path.write_bytes(np.hstack([widths, X]).astype("<f4").tobytes())
-    elif path.suffix == ".csv":
-        np.savetxt(path, X, delimiter=",", header=",".join(f"f{n}" for n in range(X.shape[1])), comments="")
-    else:
-        pa = pytest.importorskip("pyarrow")
-        pytest.importorskip("pyarrow.parquet").write_table(pa.table({"v": list(X)}), path)
-
-
-def test_a_pattern_is_its_files_in_order(parts: tuple[str, np.ndarray]) -> None:
-    pattern, X = parts
-    file = open_vectors(pattern)
+def test_several_files_are_one_in_order(parts: tuple[list[str], np.ndarray]) -> None:
+    files, X = parts
+    file = open_vectors(files)
     assert file.shape == X.shape
     np.testing.assert_array_equal(file.read(), X)
     np.testing.assert_array_equal(np.concatenate(list(file.chunks(16))), X)
     np.testing.assert_array_equal(file.sample(30, 0), X[file.draw(30, 0)])
-    np.testing.assert_array_equal(read_vectors(sorted(Path(pattern).parent.glob(Path(pattern).name))), X)
-
-
-@each(("first", "stop"), [(0, 111), (60, 90), (70, 70), (70, 71), (110, 111)])
-def test_some_of_the_rows(parts: tuple[str, np.ndarray], first: int, stop: int) -> None:
-    pattern, X = parts
-    part = open_vectors(pattern).part(first, stop)
-    assert len(part) == stop - first
-    np.testing.assert_array_equal(part.read(), X[first:stop])
-    numbers = np.arange(0, stop - first, 3)
-    np.testing.assert_array_equal(part.take(numbers), X[first:stop][numbers])
-    np.testing.assert_array_equal(part.part(0, len(part)).read(), X[first:stop])
+    np.testing.assert_array_equal(read_vectors(files[0].replace("a.", "*.")), X)
+    for first, stop in ((0, 111), (60, 90), (70, 70), (70, 71), (110, 111)):
+        part = file.part(first, stop)
+        assert len(part) == stop - first
+        np.testing.assert_array_equal(part.read(), X[first:stop])
+        numbers = np.arange(0, stop - first, 3)
+        np.testing.assert_array_equal(part.take(numbers), X[first:stop][numbers])
+        np.testing.assert_array_equal(part.part(0, len(part)).read(), X[first:stop])
 
 
 def test_what_two_processes_see_is_compared(tmp_path: Path) -> None:
@@ -80,16 +62,11 @@ def test_a_bad_row_is_counted_from_the_first_file(tmp_path: Path) -> None:
             vectors.check_finite()
 
 
-@each(
-    ("second", "text"),
-    [
-        (np.zeros((2, 4), np.float32), r"b\.npy has 4 columns of float32, .*a\.npy has 3 columns of float32"),
-        (np.zeros((2, 3), np.float64), r"b\.npy has 3 columns of float64, .*a\.npy has 3 columns of float32"),
-    ],
-)
-def test_files_that_do_not_fit_are_named(tmp_path: Path, second: np.ndarray, text: str) -> None:
+@each(("shape", "dtype"), [((2, 4), np.float32), ((2, 3), np.float64)])
+def test_files_that_do_not_fit_are_named(tmp_path: Path, shape: tuple[int, int], dtype: type) -> None:
     np.save(tmp_path / "a.npy", np.zeros((2, 3), np.float32))
-    np.save(tmp_path / "b.npy", second)
+    np.save(tmp_path / "b.npy", np.zeros(shape, dtype))
+    text = rf"b\.npy has {shape[1]} columns of {np.dtype(dtype)}, .*a\.npy has 3 columns of float32"
     with pytest.raises(ValueError, match=text):
         open_vectors(f"{tmp_path}/*.npy")
 
@@ -104,6 +81,8 @@ def test_nothing_to_read(tmp_path: Path) -> None:
         open_vectors([tmp_path / "a.npy", tmp_path / "a.npy"])
     with pytest.raises(ValueError, match="the list of files is empty"):
         open_vectors([])
+    with pytest.raises(TypeError, match="the file is a int"):
+        open_vectors([3])
 
 
 def test_a_description_notices_a_changed_row_anywhere_in_a_mapped_file(tmp_path: Path) -> None:

@@ -35,19 +35,15 @@ def test_bfloat16_is_read(tmp_path: Path) -> None:
     X = torch.arange(12.0).reshape(6, 2).bfloat16() / 3
     assert nk.Index.build(X).search(X[:1], k=1)[1].item() == 0
     nk.ProductQuantizer(1, n_centroids=2, random_state=0).fit(X)
-    np.save(tmp_path / "X.npy", X.view(torch.int16).numpy().view("V2"))  # as ml_dtypes writes it
-    safetensors.torch.save_file({"X": X, "half": X.half(), "one": X[0].clone()}, tmp_path / "X.safetensors")
-    for file in ("X.npy", "X.safetensors:X"):
-        np.testing.assert_array_equal(nk.read_vectors(tmp_path / file), X.float().numpy())
-        assert nk.data.open_vectors(tmp_path / file).take(np.array([1, 4])).shape == (2, 2)
-    assert nk.data.open_vectors(tmp_path / "X.safetensors:half").dtype == np.float16
-    with pytest.raises(ValueError, match=r"holds 3 arrays; name one of .*X\.safetensors:"):
+    safetensors.torch.save_file({"X": X, "one": X[0].clone()}, tmp_path / "X.safetensors")
+    file = nk.data.open_vectors(tmp_path / "X.safetensors:X")
+    np.testing.assert_array_equal(file.read(), X.float().numpy())
+    np.testing.assert_array_equal(file.take(np.array([1, 4])), X[[1, 4]].float().numpy())
+    with pytest.raises(ValueError, match=r"holds 2 arrays; name one of .*X\.safetensors:"):
         nk.read_vectors(tmp_path / "X.safetensors")
-    (tmp_path / "X.safetensors").write_bytes((tmp_path / "X.safetensors").read_bytes()[:-45])
-    with pytest.raises(ValueError, match="is damaged"):
-        nk.read_vectors(tmp_path / "X.safetensors:X")
-    with pytest.raises(ValueError, match=r"X\.npy has shape \(6, 2\)"):
-        nk.data.read_column(tmp_path / "X.npy")
+    np.save(tmp_path / "X.npy", X.view(torch.int16).numpy().view("V2"))  # as ml_dtypes writes it
+    with pytest.raises(ValueError, match=r"X\.npy has dtype .V2; .*np\.float32"):
+        nk.read_vectors(tmp_path / "X.npy")
 
 
 def test_the_arrays_of_an_hdf5_file_are_read(tmp_path: Path) -> None:

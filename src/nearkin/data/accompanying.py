@@ -34,8 +34,7 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
         if where.suffix in _ARRAYS:
             array = read_array(where)
         else:
-            rows = open_rows(where, text)
-            array = rows.take(np.arange(rows.shape[0]))
+            array = next(open_rows(where, text).read())
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{where} has shape {array.shape}; neighbours must be (n, k), one row a query")
     return whole_or_text(array, str(where))

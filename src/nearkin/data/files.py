@@ -1,10 +1,10 @@
 """Files: where they lie, failures to read in words, and tables of text, cut by the delimiter of their first line."""
 
-import csv
 import glob
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow
 
-from nearkin._fields import Record, StrPath, counted, shortened
+from nearkin._check import check_instance
+from nearkin._fields import Record, StrPath, shortened
 from nearkin._storage import is_of_system, regular_file
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter")  # lines of cells
@@ -56,6 +57,11 @@ class Locator:
         last = self.path.suffix.lower()
         inner = Path(self.path.stem).suffix.lower() if last in _COMPRESSED else last
         return inner if inner in (*TEXT, *JSON) else last
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.path.stat().st_size
 
     @property
     def columns(self) -> list[str] | None:
@@ -96,15 +102,14 @@ def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
     Parts come in the order of the numbers in their names: part-2 before part-10. A folder's parts are all its files
     but those that begin with "_" or "."; they have one ending. FileNotFoundError if nothing is there.
     """
-    if not isinstance(paths, str | os.PathLike):
-        names = list(paths) if isinstance(paths, Iterable) else [paths]
-        if wrong := [name for name in names if not isinstance(name, str | os.PathLike)]:
-            raise TypeError(
-                f"the file is a {type(wrong[0]).__name__}; it must be a path, a pattern, a list, or a DataFrame"
-            )
-        if not names:
+    is_name = isinstance(paths, str | os.PathLike)
+    if not is_name and isinstance(paths, Iterable):
+        places = [where for name in paths for where in locate_all(name)]
+        if not places:
             raise ValueError("the list of files is empty; give at least one")
-        return [where for name in names for where in locate_all(name)]
+        return places
+    if not is_name:
+        raise TypeError(f"the file is a {type(paths).__name__}; it must be a path, a pattern, a list, or a DataFrame")
     head, key = _split(os.fspath(paths))
     names = [head]
     if os.path.isdir(head):
@@ -177,23 +182,24 @@ def reading(where: Locator) -> Iterator[None]:
 
     What the system refuses passes unchanged, as do a missing package and messages that name the file.
     """
-    with brief():
-        try:
-            yield
-        except Exception as error:  # zipfile, zlib, NumPy and pyarrow raise some twenty types for damaged files
-            is_named = isinstance(error, ValueError) and str(where.path) in str(error)
-            if is_named or is_of_system(error) or isinstance(error, ImportError):
-                raise
-            reason = " ".join((str(error) or type(error).__name__).split())
-            raise ValueError(f"{where} cannot be read: {reason[:300]}") from error
+    try:
+        yield
+    except Exception as error:  # zipfile, zlib, NumPy and pyarrow raise some twenty types for damaged files
+        is_named = isinstance(error, ValueError) and str(where.path) in str(error)
+        if is_named or is_of_system(error) or isinstance(error, ImportError):
+            raise
+        reason = " ".join((str(error) or type(error).__name__).split())
+        raise ValueError(f"{where} cannot be read: {reason[:300]}") from error
 
 
-MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-_WORDS = {word: mark for mark, word in MARKS.items()} | {"space": " ", "\\t": "\t"}
+_MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}  # the delimiters that a first line tells
+_TITLES = {**_MARKS, " ": "space"}
+_WORDS = {word: mark for mark, word in _TITLES.items()} | {"\\t": "\t"}
 _STAND_IN = "\x1f"  # for a delimiter of several bytes, and for none
 NO_NAME = "(no name "  # begins what a column is called whose header is empty
 _LONGEST = 2**26  # bytes of a line
-_SIZES = re.compile(r"\d+ \d+\s*")  # in the first line of word2vec's text format
+MAX_WIDTH = 1_000_000  # columns; a wider table is one that was written on its side, or is damaged
+_SIZES = re.compile(r"(\d+) \d+\s*")  # in the first line of word2vec's text format
 _NUMBER = re.compile(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", re.IGNORECASE)
 
 
@@ -220,8 +226,7 @@ class TextOptions:
     encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.header, bool):
-            raise TypeError(f"header is {self.header!r}; it must be True or False")
+        check_instance(self.header, "header", bool)
         if self.delimiter == "" or not isinstance(self.delimiter, str | None):
             raise ValueError(f"delimiter is {self.delimiter!r}; it must be text, for example ',' or 'tab', or None")
         try:
@@ -230,14 +235,13 @@ class TextOptions:
             raise ValueError(f"encoding is {self.encoding!r}; it must be such as 'cp1252' or 'utf-16'") from error
 
 
-_PLAIN = TextOptions()
-_SHARED = ContextVar("_SHARED", default=_PLAIN)
+_SHARED = ContextVar[TextOptions]("_SHARED")
 
 
 def text_of(options: TextWords) -> TextOptions:
     """Options as a call has them, else those of `text_options`."""
     typed: Record = {name: value for name, value in options.items() if value is not None}
-    return replace(_SHARED.get(), **typed)
+    return replace(_SHARED.get(TextOptions()), **typed)
 
 
 @contextmanager
@@ -276,50 +280,56 @@ def read_text(where: Locator, options: TextOptions) -> Text:
     """
     with pa.input_stream(str(where.path), compression="detect") as stream:
         data = _as_utf8(where, stream.read(), options.encoding)
-    header, typed, sizes = options.header, options.delimiter, False
+    header, typed, sizes = options.header, _WORDS.get(options.delimiter or "", options.delimiter), None
     if where.suffix == ".vec":  # word2vec's text format: two sizes, then words and vectors
+        header, typed = False, typed or " "
         line, _, rest = data.partition(b"\n")
-        header, typed, sizes = False, typed or " ", bool(_SIZES.fullmatch(line.decode()))
+        sizes = _SIZES.fullmatch(line.decode())
         data = rest if sizes else data
     first = re.split("[\r\n]", io.BytesIO(data).readline().decode(), maxsplit=1)[0]
-    typed = _mark_of(where, first) if typed is None else _WORDS.get(typed, typed)
+    typed = _mark_of(where, first) if typed is None else typed
     mark = typed or _STAND_IN
     if len(mark.encode()) > 1:
-        data = data.replace(mark.encode(), _STAND_IN.encode())
-        mark = _STAND_IN
-    quote = '"' if header or mark not in (" ", _STAND_IN) else False  # GloVe has no header, and a word of one quote
-    names = _names(where, first if typed is None else first.replace(typed, mark), mark, header)
+        data, mark = data.replace(mark.encode(), _STAND_IN.encode()), _STAND_IN
+    data, marks = data if b"\n" in data else data + b"\n", first.count(typed) if typed else 0
+    if marks >= MAX_WIDTH:
+        raise ValueError(
+            f"{where} has {marks + 1:,} cells in its first line; a table has at most {MAX_WIDTH:,} columns"
+        )
     try:
-        cells = _cells(data if b"\n" in data else data + b"\n", mark, names, int(header), quote)
+        cells = _cells(data, mark, header, marks)
     except pa.ArrowInvalid as error:
-        if typed is None:
-            raise unparted(where, first) from None
         place = re.match(r".*?Row #(\d+): (.*)", str(error), re.DOTALL)
-        at, why = (f", line {int(place[1]) + sizes}", place[2]) if place else ("", str(error))
+        at, why = (f", line {int(place[1]) + (sizes is not None)}", place[2]) if place else ("", str(error))
         way = "correct the line, close a quote, or type another delimiter=... (word2vec's text has the ending .vec)"
         if place and place[1] == "2":
             way += f"; if line 1 is none of the table: pandas.read_csv(path, sep={typed!r}, skiprows=1)"
         raise ValueError(f"{where}{at}: {why[:200]}; {way}") from None
-    last = str(cells.column(len(names) - 1)[-1]) if cells.num_rows else ""
+    if set(cells.schema.types) != {pa.string()} or not first:
+        raise ValueError(f"{where} begins with an empty line, or one that ends within quotes; delete or correct it")
+    names = named(where, [column[0].as_py() for column in cells.columns], header)
+    cells = cells.slice(int(header)).rename_columns(names)
+    last = str(cells.columns[-1][-1]) if cells.num_rows else ""
     if "\n" in last and not data.rstrip(b"\r\n").endswith(b'"'):  # it swallowed the lines below it
         raise ValueError(f"{where}: a quote is not closed, before {last[:60]!r}; close it, or delete it")
-    if sizes and (n := int(line.split()[0])) != cells.num_rows:
-        raise ValueError(f"{where} announces {counted(n, 'row')} and has {cells.num_rows:,}; copy it again")
+    if sizes and int(sizes[1]) != cells.num_rows:
+        raise ValueError(f"{where} announces {int(sizes[1]):,} rows and has {cells.num_rows:,}; copy it again")
     breaks = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))  # several times as fast as `count`
-    at = 1 + header + sizes if breaks <= cells.num_rows + header else None
-    return Text(cells, header, typed and MARKS.get(typed, "space" if typed == " " else typed), at)
+    line = 1 + header + bool(sizes) if breaks <= cells.num_rows + header else None
+    return Text(cells, header, typed and _TITLES.get(typed, typed), line)
 
 
-def _cells(data: bytes, mark: str, names: list[str], skipped: int, quote: str | bool) -> pa.Table:
-    """The cells as text; pyarrow's errors."""
+def _cells(data: bytes, mark: str, header: bool, marks: int) -> pa.Table:
+    """The cells as text, with the header's; pyarrow's errors. The first line has at most `marks` + 1 of them."""
+    quote = '"' if header or mark not in (" ", _STAND_IN) else False  # GloVe has no header, and a word of one quote
     read = arrow.ReadOptions(
         use_threads=False,  # its errors then name rows
         block_size=min(_LONGEST, max(len(data), 1)),
-        column_names=names,
-        skip_rows_after_names=skipped,
+        autogenerate_column_names=True,
     )
     parse = arrow.ParseOptions(delimiter=mark, quote_char=quote, newlines_in_values=bool(quote))
-    text = arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
+    types = {f"f{place}": pa.string() for place in range(marks + 1)}
+    text = arrow.ConvertOptions(column_types=types, strings_can_be_null=False)
     return arrow.read_csv(pa.BufferReader(data), read_options=read, parse_options=parse, convert_options=text)
 
 
@@ -327,10 +337,8 @@ def _as_utf8(where: Locator, data: bytes, encoding: str) -> bytes:
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        at, name = 1 + data.count(b"\n", 0, error.start), "UTF-8" if encoding == "utf-8" else encoding
-        raise ValueError(
-            f"{where}, line {at} is not {name} text; type its encoding, for example encoding='cp1252' or 'utf-16'"
-        ) from error
+        line, way = 1 + data.count(b"\n", 0, error.start), "for example encoding='cp1252' or 'utf-16'"
+        raise ValueError(f"{where}, line {line} is not {encoding.upper()} text; type its encoding, {way}") from error
     if "\0" in text:
         raise ValueError(f"{where} holds NUL bytes; type encoding='utf-16', or rename it if its ending names no text")
     return data.removeprefix(b"\xef\xbb\xbf") if encoding == "utf-8" else text.removeprefix("\ufeff").encode()
@@ -339,34 +347,29 @@ def _as_utf8(where: Locator, data: bytes, encoding: str) -> bytes:
 def _mark_of(where: Locator, first: str) -> str | None:
     """The only usual delimiter of the first line, or None."""
     bare = re.sub(r'"[^"]*"', "", first)
-    marks = [mark for mark in MARKS if mark in bare]
+    marks = [mark for mark in _MARKS if mark in bare]
     if len(marks) > 1:
-        raise ValueError(
-            f"{where} has a first line with {' and '.join(MARKS[mark] for mark in marks)}; type which one parts the "
-            f"cells: delimiter={MARKS[marks[0]]!r}"
-        )
+        words, way = " and ".join(_MARKS[mark] for mark in marks), f"delimiter={_MARKS[marks[0]]!r}"
+        raise ValueError(f"{where} has a first line with {words}; type which one parts the cells: {way}")
     return marks[0] if marks else None
 
 
-def _names(where: Locator, first: str, mark: str, header: bool) -> list[str]:
-    quoting = csv.QUOTE_MINIMAL if header or mark not in (" ", _STAND_IN) else csv.QUOTE_NONE
-    cells = next(csv.reader([first], delimiter=mark, quoting=quoting), None) or [""]
+def named(where: Locator, cells: list[str], header: bool) -> list[str]:
+    """The names of columns, whose first cells are these: their places without a `header`.
+
+    ValueError for an empty line, for numbers alone, and for two columns of one name.
+    """
     if not header:
         return [str(place) for place in range(len(cells))]
+    names = [cell.strip() for cell in cells]
+    if not any(names):
+        raise ValueError(f"{where} begins with empty cells: names of columns are needed, or header=False")
     if all(map(_NUMBER.fullmatch, cells)):
         raise ValueError(
             f"{where} begins with numbers ({', '.join(cells)[:60]}), not with names of columns; type header=False if "
             "they are data; if pandas wrote them as names, type frame.add_prefix('f').to_csv(...)"
         )
-    return named(where, cells)
-
-
-def named(where: Locator, cells: Iterable[str]) -> list[str]:
-    """The names of columns in the first line; ValueError for an empty line and for two of one name."""
-    names = [cell.strip() for cell in cells]
-    if not any(names):
-        raise ValueError(f"{where} begins with an empty line; delete it: names of columns are needed, or header=False")
-    if twice := [name for name in names if name and names.count(name) > 1]:
+    if twice := [name for name, count in Counter(names).items() if name and count > 1]:
         raise ValueError(f"{where} has two columns called {twice[0]!r}; rename one")
     return [name or f"{NO_NAME}{place})" for place, name in enumerate(names)]
 

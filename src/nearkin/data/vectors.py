@@ -5,6 +5,7 @@ In a table they are one column of lists, or the numbered columns of one prefix, 
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
@@ -13,30 +14,19 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from nearkin._check import check_integer, numpy_generator, repeated, zero_rows
+from nearkin._check import check_finite, check_integer, each_once, numpy_generator, zero_rows
 from nearkin._fields import Extra, StrPath, counted
 from nearkin._storage import digest
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, numbered, reading, unknown_ending
-from nearkin.data.formats.binary import open_counted, open_hdf5, open_numpy, open_safetensors, open_vecs
-from nearkin.data.formats.file_rows import BFLOAT16, FileRows, joined_rows, opened_rows
+from nearkin.data.formats.binary import open_counted, open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
+from nearkin.data.formats.file_rows import FileRows
 from nearkin.data.formats.parquet import open_file
-from nearkin.data.tables import (
-    NAMES,
-    Column,
-    Table,
-    frame_columns,
-    is_frame,
-    kind_of,
-    listed,
-    plain,
-    plain_cells,
-    read_located,
-    with_rows,
-)  # fmt: skip
+from nearkin.data.tables import NAMES, Column, Table, is_frame, listed, plain, plain_cells, read_table
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
+_TAKE = 1024  # rows fetched through one memory map: bounds the pages that random access keeps resident
 
 Paths = StrPath | Iterable[StrPath]
 
@@ -48,15 +38,24 @@ class VectorFile:
     between calls, whatever the file's length. `about` describes in one line how a table was read ("" for arrays).
     """
 
-    def __init__(self, name: str, rows: FileRows, files: list[str] | None = None, first: int = 0) -> None:
+    def __init__(self, name: str, parts: Sequence[FileRows]) -> None:
         self.name = name
-        self.shape: tuple[int, int] = rows.shape
-        self.dtype: np.dtype = rows.dtype
-        self.files: list[str] = [name] if files is None else files
-        self.first = first  # the number of its first row in the files
-        self.about: str = rows.about
-        self._rows = rows
-        self.chunk_rows: int = max(1, CHUNK_BYTES // (4 * rows.shape[1]))
+        self.files = [str(part.where) for part in parts]
+        self.first = 0  # the number of its first row in the files
+        self._parts = [part for part in parts if part.shape[0]] or parts[:1]  # an empty table may not know its width
+        self._starts = np.cumsum([0, *(part.shape[0] for part in self._parts)])
+        one = self._parts[0]
+        self.shape: tuple[int, int] = int(self._starts[-1]), one.shape[1]
+        self.dtype: np.dtype = one.dtype
+        for part in self._parts:
+            if (part.shape[1], part.dtype) != (one.shape[1], one.dtype):
+                raise ValueError(
+                    f"{part.where} has {counted(part.shape[1], 'column')} of {part.dtype}, {one.where} has "
+                    f"{counted(one.shape[1], 'column')} of {one.dtype}; all files of one array must agree"
+                )
+        several = f"{counted(len(parts), 'file')} of {counted(len(self), 'row')}, the first is " * (len(parts) > 1)
+        self.about: str = one.about and several + one.about
+        self.chunk_rows: int = max(1, CHUNK_BYTES // (4 * one.shape[1]))
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -70,14 +69,17 @@ class VectorFile:
         `callback(rows_done, {"total": n})` is called after each chunk.
         """
         rows, done = self.chunk_rows if rows is None else check_integer(rows, "rows", low=1), 0
-        for block in self._rows.blocks(rows, self.first, self.first + len(self)):
-            yield _to_float32(block)
-            done += len(block)
-            callback(done, {"total": len(self)})
+        for part, start in zip(self._parts, self._starts.tolist(), strict=False):
+            low, stop = max(self.first - start, 0), min(self.first + len(self) - start, part.shape[0])
+            for block in part.read(slice(at, min(at + rows, stop)) for at in range(low, stop, rows)):
+                yield _to_float32(block)
+                done += len(block)
+                callback(done, {"total": len(self)})
 
     def part(self, first: int, stop: int) -> "VectorFile":
         """The rows first, ..., stop - 1 alone; there may be none."""
-        part = VectorFile(self.name, self._rows, self.files, self.first + first)
+        part = copy(self)
+        part.first += first
         part.shape = (stop - first, self.shape[1])
         return part
 
@@ -106,11 +108,16 @@ class VectorFile:
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
         """The rows of increasing `numbers`, (len(numbers), d) float32."""
-        if len(numbers) == len(self):
-            return self.read()
-        if not len(numbers):
-            return np.empty((0, self.shape[1]), np.float32)
-        return _to_float32(self._rows.take(self.first + numbers))
+        return self.read() if len(numbers) == len(self) else _to_float32(self._rows(numbers))
+
+    def _rows(self, numbers: np.ndarray) -> np.ndarray:
+        """The rows of increasing numbers, in the files' own type."""
+        blocks = [np.empty((0, self.shape[1]), self.dtype)]
+        cuts = np.searchsorted(numbers + self.first, self._starts)
+        for part, start, low, stop in zip(self._parts, self._starts, cuts, cuts[1:], strict=False):
+            places = numbers[low:stop] + self.first - start
+            blocks += part.read(places[at : at + _TAKE] for at in range(0, len(places), _TAKE))
+        return np.concatenate(blocks)
 
     def check_finite(self, callback: Callback = ignore, *, metric: str = "l2") -> None:
         """Raise ValueError if any row holds NaN or infinity, with their count and the first one's place.
@@ -136,27 +143,21 @@ class VectorFile:
 
     def ids(self) -> np.ndarray | None:
         """Row names (n,), integers or strings, by a table's column, or None; ValueError for empty or repeated ones."""
-        if self._rows.ids is None:
+        makers = [part.ids for part in self._parts if part.ids is not None]
+        if len(makers) < len(self._parts):
             return None
-        names = self._rows.ids()[self.first : self.first + len(self)]
-        if len(twice := repeated(names)):
-            raise ValueError(
-                f"{self.name} has {counted(len(twice), 'id')} used for several rows, the first is {twice[0].item()!r}; "
-                "make them unique, delete the column of ids, or give others"
-            )
-        return names
+        ids = np.concatenate([make() for make in makers])
+        return each_once(ids[self.first : self.first + len(self)], f"ids of {self.name}")
 
     def describe(self) -> str:
         """Files, shape, type, and a digest of names, sizes and some rows: equal where two processes see the same."""
-        few = np.unique(np.linspace(0, self._rows.shape[0] - 1, 16).astype(np.int64))
-        made = digest(*map(os.path.basename, self.files), self._rows.take(few))
+        few = np.unique(np.linspace(0, len(self) - 1, 16).astype(np.int64))
+        made = digest(*map(os.path.basename, self.files), self._rows(few))
         count = f"{len(self.files)} files, " if len(self.files) > 1 else ""
         return f"{self.name}: {count}{self.shape[0]} x {self.shape[1]} {self.dtype}, digest {made}"
 
 
 def _to_float32(block: np.ndarray) -> np.ndarray:
-    if block.dtype == BFLOAT16:
-        return (np.ascontiguousarray(block).view("<u2").astype(np.uint32) << 16).view(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):  # beyond float32's range becomes inf, which check_finite reports
         return np.ascontiguousarray(block, dtype=np.float32)
 
@@ -193,34 +194,39 @@ def open_vectors(
     """
     typed = [columns] if isinstance(columns, str) else columns
     if is_frame(path):
-        where = Locator(Path("the table"))
-        files, parts = [str(where)], [table_rows(where, Table(str(where), frame_columns(path, str(where))), typed)]
+        parts = [table_rows(Locator(Path("the table")), read_table(path), typed)]
     else:
-        places = [where if typed is None else replace(where, key=",".join(typed)) for where in locate_all(path)]
-        files, parts = list(map(str, places)), [open_rows(where, text) for where in places]
-    rows, name = joined_rows(files, parts), files[0]
-    if len(files) > 1:
-        name = os.fspath(path) if isinstance(path, str | os.PathLike) else f"{name} and {len(files) - 1} more"
-    if not rows.shape[0]:
-        raise ValueError(f"{name} has shape {rows.shape}; it needs at least one row")
-    return VectorFile(name, rows, files)
+        parts = [open_rows(where, text, typed) for where in locate_all(path)]
+    name = str(parts[0].where)
+    if len(parts) > 1:
+        name = os.fspath(path) if isinstance(path, str | os.PathLike) else f"{name} and {len(parts) - 1} more"
+    file = VectorFile(name, parts)
+    if not len(file):
+        raise ValueError(f"{name} has shape {file.shape}; it needs at least one row")
+    return file
 
 
 _NUMERIC = ("integer", "float", "bool", "decimal")
 
 
-def choose(kinds: dict[str, str], source: str, typed: Sequence[str] | None = None) -> tuple[list[str], str | None]:
-    """The columns of vectors, and that of ids or None, by the names of columns and their types (`Column.kind`).
+def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str], str | None]:
+    """The columns of vectors, and that of ids or None, by the names of columns and their types.
 
+    The first row decides which columns of text are numbers; without a header the text of column "0" names rows.
     ValueError that names what to type: for several columns of lists, for none and no numbered columns of one prefix.
     """
+    kinds = {
+        name: "float" if replace(column, cells=column.cells[:1]).is_numeric else column.kind
+        for name, column in table.columns.items()
+    }
+    if [*kinds.values()] == ["text"] and table.header is not None:
+        raise table.lacks("id")
     every = [name for role in ("id", "left", "right") for name in kinds if plain(name) in NAMES[role]]
     first = [name for name in every if plain(name) in NAMES["id"]]
     ids = next((names[0] for names in (first, every) if len(names) == 1), None)
+    ids = "0" if table.header is False and kinds.get("0") == "text" else ids
     if typed is not None:
-        if lost := [name for name in typed if name not in kinds]:
-            raise ValueError(f"{source} has no column {lost[0]!r}; its columns are {listed(kinds)}")
-        return list(typed), None if ids in typed else ids
+        return [table.column(name, "columns").name for name in typed], None if ids in typed else ids
     lists = [name for name in kinds if kinds[name] == "list"]
     if len(lists) == 1:
         return lists, ids
@@ -231,7 +237,7 @@ def choose(kinds: dict[str, str], source: str, typed: Sequence[str] | None = Non
         if rest and prefix:
             raise ValueError(f"{source}: column {rest[0]!r} has no number in its first row, as {names[0]!r} has")
         return names, ids
-    what = f"{source} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
+    what = f"{table.name} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
     way = f"type which hold the vectors: columns=[{listed(map(repr, lists or numeric))}], or of a file, its name:x,y"
     if not lists and not numeric:
         name = list(kinds)[-1][:40]
@@ -243,51 +249,40 @@ def choose(kinds: dict[str, str], source: str, typed: Sequence[str] | None = Non
 
 
 def table_rows(where: Locator, table: Table, typed: Sequence[str] | None = None) -> FileRows:
-    """Rows of vectors of a table in memory. The first row decides which columns of text are numbers; without a header
-    its text names rows."""
-    kinds = {
-        name: "float" if replace(column, cells=column.cells[:1]).is_numeric else column.kind
-        for name, column in table.columns.items()
-    }
-    if [*kinds.values()] == ["text"] and table.header is not None:
-        raise table.lacks("id")
-    names, ids = choose(kinds, str(where.path), typed)
-    ids = "0" if table.header is False and kinds.get("0") == "text" else ids
+    """Rows of vectors of a table in memory."""
+    names, ids = choose(table, typed)
     X = stacked([table.columns[name] for name in names])
-    about = _about(str(where.path), kinds, names, ids, X.shape)
     named = None if ids is None else table.columns[ids].plain_ids
-    return opened_rows(where, X.shape, X.dtype, lambda: X, about=about, ids=named)
+    return FileRows(where, X.shape, X.dtype, lambda: X, about=_about(table, names, ids, X.shape), ids=named)
 
 
-def open_parquet(where: Locator) -> FileRows:
+def open_parquet(where: Locator, typed: Sequence[str] | None = None) -> FileRows:
     """Rows of a .parquet file, of which every pass reads the columns in use."""
-    source = str(where.path)
+
+    def columns(frame: pa.Table | pa.RecordBatch, names: list[str]) -> list[Column]:
+        return [Column(name, plain_cells(frame.column(name)), str(where.path)) for name in names]
+
+    def read(names: list[str]) -> list[Column]:
+        with reading(where), open_file(where.path) as file:
+            return columns(file.read(names), names)
+
     with open_file(where.path) as file:
-        kinds = {field.name: kind_of(field.type) for field in file.schema_arrow}
-        names, ids = choose(kinds, source, where.columns)
-        n, head = file.metadata.num_rows, next(file.iter_batches(1, columns=names), None)
-
-    def read(columns: list[str]) -> list[Column]:
-        with open_file(where.path) as file:
-            table = frame_columns(file.read(columns), source)
-        return [table[name] for name in columns]
-
-    first = np.empty((0, len(names)))
-    if head is not None:
-        table = frame_columns(pa.Table.from_batches([head]), source)
-        first = stacked([table[name] for name in names])
-    shape = n, first.shape[1]
-    about = _about(source, kinds, names, ids, shape)
-    named = None if ids is None else lambda: read([ids])[0].plain_ids()
-    return opened_rows(where, shape, first.dtype, lambda: stacked(read(names)), mapped=False, about=about, ids=named)
+        empty = {field.name: Column(field.name, pa.nulls(0, field.type)) for field in file.schema_arrow}
+        table = Table(str(where.path), empty)
+        names, ids = choose(table, typed)
+        n, first = file.metadata.num_rows, next(file.iter_batches(1, columns=names), None)
+        X = np.empty((0, len(names))) if first is None else stacked(columns(first, names))
+    shape, named = (n, X.shape[1]), None if ids is None else lambda: read([ids])[0].plain_ids()
+    about = _about(table, names, ids, shape)
+    return FileRows(where, shape, X.dtype, lambda: stacked(read(names)), mapped=False, about=about, ids=named)
 
 
-def _about(source: str, kinds: dict[str, str], names: list[str], ids: str | None, shape: tuple[int, int]) -> str:
+def _about(table: Table, names: list[str], ids: str | None, shape: tuple[int, ...]) -> str:
     """What a table was taken for, in one line."""
     used = {*names, ids}  # a table may have 100,000 columns
-    aside = [name for name in kinds if name not in used]
+    aside = [name for name in table.columns if name not in used]
     span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-    about = f"{source}: {counted(shape[0], 'row')} of {counted(shape[1], 'number')} in {span}"
+    about = f"{table.name}: {counted(shape[0], 'row')} of {counted(shape[1], 'number')} in {span}"
     about += "" if ids is None else f"; ids in column {ids!r}"
     return about + f"; left aside: {listed(aside)}" * bool(aside)
 
@@ -320,23 +315,28 @@ def flattened(lists: Column) -> tuple[Column, int]:
 
 
 _ARRAYS: dict[str, Callable[[Locator], FileRows]] = {
-    **dict.fromkeys((".npy", ".npz"), open_numpy),
+    ".npy": open_npy,
+    ".npz": open_npz,
     **dict.fromkeys((".fvecs", ".bvecs", ".ivecs"), open_vecs),
     **dict.fromkeys((".fbin", ".ibin", ".u8bin", ".i8bin"), open_counted),
     **dict.fromkeys((".h5", ".hdf5"), open_hdf5),
     ".safetensors": open_safetensors,
-    ".parquet": open_parquet,
 }
 
 
-def open_rows(where: Locator, text: TextWords) -> FileRows:
+def open_rows(where: Locator, text: TextWords, columns: Sequence[str] | None = None) -> FileRows:
     """Open the (n, d) array at `where` by its ending; whatever is wrong with the file is a ValueError, also later."""
     if where.suffix not in (*_ARRAYS, *TABLES):
         raise unknown_ending(where, (*_ARRAYS, *TABLES))
+    if where.suffix in _ARRAYS and columns is not None:
+        raise ValueError(f"columns is {columns!r}; {where} is an array, which has no names: leave columns out")
+    columns = where.columns if columns is None else columns
     with reading(where):
         if where.suffix in _ARRAYS:
             return _ARRAYS[where.suffix](where)
-        return table_rows(where, with_rows(read_located(replace(where, key=None), text)), where.columns)
+        if where.suffix == ".parquet":
+            return open_parquet(where, columns)
+        return table_rows(where, read_table(where.path, **text), columns)
 
 
 @brief()
@@ -362,7 +362,4 @@ def read_vectors(
            [0., 0., 1.]], dtype=float32)
     """
     file = open_vectors(path, columns=columns, **text)
-    X = file.read()
-    if not np.isfinite(X).all():
-        file.check_finite()  # counts the rows
-    return X
+    return check_finite(file.read(), file.name)

@@ -89,7 +89,7 @@ def open_given(path: StrPath, default: str = "right", ids: StrPath | None = None
     vectors, own, metric, left = one_version(folder, lambda path: _vectors_of(path, side, default))
     X = np.ascontiguousarray(vectors, np.float32)
     names = own if ids is None else read_column(ids, len(X))
-    return GivenVectors(VectorFile(str(path), array_rows(X), [str(folder / "config.json")]), names, metric, left)
+    return GivenVectors(VectorFile(str(path), array_rows(X, folder / "config.json")), names, metric, left)
 
 
 def _vectors_of(folder: Path, side: str | None, default: str) -> tuple[np.ndarray, np.ndarray, str, np.ndarray | None]:

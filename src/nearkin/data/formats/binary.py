@@ -1,9 +1,12 @@
-"""Arrays in files: .npy, .npz, .fvecs, .fbin and their kin, HDF5 (extra `hdf5`), safetensors; mapped but for .npz."""
+"""Arrays in files: .npy, .npz, .fvecs, .fbin and their kin, HDF5 (extra `hdf5`), safetensors; mapped but for .npz.
+
+Errors of libraries for damaged files are left to `files.reading`, which every caller is in.
+"""
 
 import math
 import os
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import IO
@@ -11,52 +14,39 @@ from typing import IO
 import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
+from safetensors import safe_open
 
 from nearkin._fields import Extra, StrPath, counted
-from nearkin._json import parsed_json
 from nearkin._pairs import real_matrix
-from nearkin._storage import is_of_system
-from nearkin.data.files import Locator, extra, locate, reading
-from nearkin.data.formats.file_rows import BFLOAT16, MAX_WIDTH, FileRows, Part, check_dtype, opened_rows
-
-Header = tuple[tuple[int, ...], bool, np.dtype]
-
-
-def read_header(file: IO[bytes], name: str) -> Header:
-    """Return (shape, whether in Fortran order, dtype) of the .npy stream `file`, left at the array's first byte."""
-    try:
-        version = npy.read_magic(file)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = read(file)
-        wrong = "a negative size" if any(isinstance(n, bool) or n < 0 for n in shape) else None
-    except Exception as error:  # the header is Python source: SyntaxError, TypeError, tokenize errors
-        if is_of_system(error):
-            raise
-        wrong = str(error)
-    if wrong is not None:
-        raise ValueError(f"{name} is no NumPy file ({wrong}); write it with np.save")
-    if dtype != BFLOAT16:  # only vectors may be of this type
-        check_dtype(name, dtype)
-    return shape, fortran, dtype
-
-
-def check_size(name: str, announced: int, found: int) -> None:
-    """ValueError if a file or stream of `found` bytes is not as long as its header announces."""
-    if found != announced:
-        fault = "truncated" if found < announced else "damaged"
-        raise ValueError(f"{name} is {fault}: it has {found} bytes, its header announces {announced}; write it again")
-
+from nearkin.data.files import MAX_WIDTH, Locator, brief, extra, locate, reading
+from nearkin.data.formats.file_rows import FileRows
 
 _DEFLATED = 1_032  # bytes that one byte of deflate holds at most; other compressions of arrays hold fewer
 
 
-def check_packed(name: str, announced: int, stored: int, *, packed: bool) -> None:
-    """ValueError if `announced` bytes cannot be in the `stored` bytes, compressed or not."""
-    if announced > stored * (_DEFLATED if packed else 1):
+def check_size(name: str, announced: int, stored: int, *, packed: bool = False) -> None:
+    """ValueError unless a file or stream stores what its header announces: these bytes, or `packed` ones for them."""
+    if announced > stored * _DEFLATED if packed else announced != stored:
         raise ValueError(
-            f"{name} announces {announced:,} bytes, and its file stores {stored:,} of them; write it again, with all "
-            "its values"
+            f"{name} is truncated or damaged: its header announces {announced:,} bytes, and its file stores "
+            f"{stored:,} of them; write it again, with all its values"
         )
+
+
+Header = tuple[tuple[int, ...], str, np.dtype]
+
+
+def _read_header(file: IO[bytes], name: str, size: int) -> Header:
+    """Return (shape, order "C" or "F", dtype) of an .npy stream of `size` bytes, left at the array's first byte."""
+    read = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    if dtype.kind not in "fiubcUSMm" or not dtype.itemsize:
+        raise ValueError(
+            f"{name} has dtype {dtype}; it must hold numbers or text: np.save(file, np.asarray(X, np.float32)). Python "
+            "objects are not read, because unpickling runs foreign code"
+        )
+    check_size(name, file.tell() + math.prod(shape) * dtype.itemsize, size)
+    return shape, "F" if fortran else "C", dtype
 
 
 def read_array(where: Locator) -> np.ndarray:
@@ -64,12 +54,11 @@ def read_array(where: Locator) -> np.ndarray:
     if where.suffix == ".npz":
         return read_npz(where, choose_name(where, archive_keys(where)))
     with where.path.open("rb") as file:
-        shape, fortran, dtype = read_header(file, str(where))
-        offset = file.tell()
-    check_size(str(where), offset + math.prod(shape) * dtype.itemsize, where.path.stat().st_size)
-    return np.memmap(where.path, dtype, "r", offset, shape, "F" if fortran else "C")
+        shape, order, dtype = _read_header(file, str(where), where.size)
+        return np.memmap(where.path, dtype, "r", file.tell(), shape, order)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
+@brief()
 def open_array(path: StrPath) -> np.ndarray:
     """The array of any shape in an .npy file, memory-mapped, or in an archive, `file.npz:key`; ValueError if it cannot
     be read."""
@@ -78,36 +67,34 @@ def open_array(path: StrPath) -> np.ndarray:
         return read_array(where)
 
 
-def open_numpy(where: Locator) -> FileRows:
-    """Rows of an .npy file, or of an array of an archive, which is read whole."""
+def _opened(where: Locator, open_array: Callable[[], Extra]) -> FileRows:
+    X = open_array()
+    return FileRows(where, X.shape, X.dtype, open_array)
+
+
+def open_npy(where: Locator) -> FileRows:
+    """Rows of an .npy file."""
+    return _opened(where, lambda: read_array(where))
+
+
+def open_npz(where: Locator) -> FileRows:
+    """Rows of an array of an archive, which is read whole."""
     X = read_array(where)
-    if where.suffix == ".npz":
-        return opened_rows(where, X.shape, X.dtype, lambda: X)
-    return opened_rows(where, X.shape, X.dtype, lambda: read_array(where))
+    return _opened(where, lambda: X)
 
 
 def archive_keys(where: Locator) -> list[str]:
-    """Names of the arrays in an .npz; ValueError if it is no archive or holds two of one name."""
-    try:
-        with zipfile.ZipFile(where.path) as archive:
-            members = archive.namelist()
-    except Exception as error:  # zipfile raises half a dozen types for a damaged directory
-        if is_of_system(error):
-            raise
-        raise ValueError(f"{where.path} is no .npz archive ({error}); write it with np.savez") from error
+    """Names of the arrays in an .npz; ValueError if it holds others, or two of one name."""
+    with where.path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        members = archive.namelist()
+        file.seek(-12 - len(archive.comment), os.SEEK_END)
+        announced = int.from_bytes(
+            file.read(2), "little"
+        )  # modulo 2^16; zipfile does not compare it with what it finds
     names = [name.removesuffix(".npy") for name in members if name.endswith(".npy")]
-    if len(members) % 2**16 != _announced(where) or len(set(names)) < len(members):
+    if len(members) % 2**16 != announced or len(set(names)) < len(members):
         raise ValueError(f"{where.path} is a damaged .npz archive, or no archive of arrays; write it with np.savez")
     return names
-
-
-def _announced(where: Locator) -> int:
-    """The number of members, modulo 2^16, by the end of the archive: zipfile does not compare it with what it finds."""
-    with where.path.open("rb") as file:
-        file.seek(-min(where.path.stat().st_size, 2**16 + 22), os.SEEK_END)
-        tail = file.read()
-    place = tail.rfind(b"PK\5\6")
-    return int.from_bytes(tail[place + 10 : place + 12], "little")
 
 
 _MOST_EMPTY = 1_000_000  # rows, or columns, of a sparse matrix for each of its entries
@@ -150,66 +137,62 @@ def choose_name(where: Locator, names: list[str]) -> str:
 
 def read_npz(where: Locator, key: str) -> np.ndarray:
     """One array of an archive, of any shape, numbers or text."""
-    with _member(where, key) as (file, (shape, fortran, dtype)):
-        data = file.read(math.prod(shape) * dtype.itemsize)  # zipfile compares the checksum with the last byte
-    return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+    with _member(where, key) as (file, (shape, order, dtype)):
+        data = file.read()  # zipfile compares the checksum with the last byte
+    return np.frombuffer(data, dtype).reshape(shape, order=order)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 @contextmanager
 def _member(where: Locator, key: str) -> Iterator[tuple[IO[bytes], Header]]:
     """The stream of one array, past its header, and the header; its sizes are checked before anything is allocated."""
     name = f"{where.path}:{key}"
-    with zipfile.ZipFile(where.path) as archive:
+    with zipfile.ZipFile(where.path) as archive, archive.open(key + ".npy") as file:
         info = archive.getinfo(key + ".npy")
-        with archive.open(info) as file:
-            shape, fortran, dtype = read_header(file, name)
-            check_size(name, file.tell() + math.prod(shape) * dtype.itemsize, info.file_size)
-            size = min(info.compress_size, where.path.stat().st_size)
-            check_packed(name, info.file_size, size, packed=info.compress_type != zipfile.ZIP_STORED)
-            yield file, (shape, fortran, dtype)
+        header = _read_header(file, name, info.file_size)
+        packed = info.compress_type != zipfile.ZIP_STORED
+        check_size(name, info.file_size, min(info.compress_size, where.size), packed=packed)
+        yield file, header
 
 
-_VECS = {".fvecs": "<f4", ".ivecs": "<i4", ".bvecs": "u1"}
+_VALUES = {
+    **dict.fromkeys((".fvecs", ".fbin"), "<f4"),
+    **dict.fromkeys((".ivecs", ".ibin"), "<i4"),
+    **dict.fromkeys((".bvecs", ".u8bin"), "u1"),
+    ".i8bin": "i1",
+}
 
 
 def open_vecs(where: Locator) -> FileRows:
-    """Rows of a .fvecs, .ivecs or .bvecs file; ValueError if it is truncated or its rows differ in width."""
-    size, d = where.path.stat().st_size, int(np.fromfile(where.path, "<i4", 1).sum())
+    """Rows of a .fvecs, .ivecs or .bvecs file, each behind its width as int32, which is compared as it is read."""
+    d = int(np.fromfile(where.path, "<i4", 1).sum())
     if not 0 < d <= MAX_WIDTH:
         raise ValueError(f"{where} starts with the width {d}; it is no {where.suffix} file (int32 width, then values)")
-    record = np.dtype([("width", "<i4"), ("values", _VECS[where.suffix], (d,))])
-    n, over = divmod(size, record.itemsize)
-    if over:
-        raise ValueError(
-            f"{where} is truncated or its rows differ in width: {size} bytes are {n} times {record.itemsize} bytes "
-            f"(width {d}) and {over} bytes over; copy it again"
-        )
+    record = np.dtype([("width", "<i4"), ("values", _VALUES[where.suffix], (d,))])
+    n = -(-where.size // record.itemsize)
+    check_size(f"{where}, with rows of the width {d},", n * record.itemsize, where.size)
 
-    def decode(block: np.ndarray, part: Part) -> np.ndarray:
+    def decode(block: np.ndarray) -> np.ndarray:
         if (wrong := block["width"] != d).any():
-            row, width = np.arange(n)[part][wrong][0], block["width"][wrong][0]
-            raise ValueError(f"{where}: row {row} has the width {width}, row 0 has {d}; rows must agree")
-        return block["values"]
+            raise ValueError(
+                f"{where} has a row of the width {block['width'][wrong][0]}, row 0 has {d}; all must agree"
+            )
+        return np.array(block["values"])
 
-    dtype = np.dtype(_VECS[where.suffix])
-    return opened_rows(where, (n, d), dtype, lambda: np.memmap(where.path, record, "r"), decode)
-
-
-_COUNTED = {".fbin": "<f4", ".ibin": "<i4", ".u8bin": "u1", ".i8bin": "i1"}
+    values = np.dtype(_VALUES[where.suffix])
+    return FileRows(where, (n, d), values, lambda: np.memmap(where.path, record, "r"), decode)
 
 
 def open_counted(where: Locator) -> FileRows:
     """Rows of a file of big-ann-benchmarks: their number and width as uint32, then all values, row after row."""
-    dtype, size = np.dtype(_COUNTED[where.suffix]), where.path.stat().st_size
-    shape = tuple(np.fromfile(where.path, "<u4", 2).tolist())
+    dtype, shape = np.dtype(_VALUES[where.suffix]), tuple(np.fromfile(where.path, "<u4", 2).tolist())
     values = math.prod(shape)
-    if where.suffix == ".ibin" and values and size == 8 + 8 * values:
+    if where.suffix == ".ibin" and values and where.size == 8 + 8 * values:
         raise ValueError(
             f"{where} holds {shape[0]} lists of {shape[1]} neighbours, then their distances; write the lists alone: "
             f"np.save('truth.npy', np.fromfile({str(where.path)!r}, '<i4')[2 : 2 + {values}].reshape{shape})"
         )
-    check_size(str(where), 8 + values * dtype.itemsize * (len(shape) == 2), size)
-    return opened_rows(where, shape, dtype, lambda: np.memmap(where.path, dtype, "r", 8, shape))
+    check_size(str(where), 8 + values * dtype.itemsize, where.size)
+    return FileRows(where, shape, dtype, lambda: np.memmap(where.path, dtype, "r", 8, shape))
 
 
 def open_hdf5(where: Locator) -> FileRows:
@@ -219,46 +202,36 @@ def open_hdf5(where: Locator) -> FileRows:
         names = list[str]()  # links to other files are none of them
         file.visititems(lambda name, found: names.append(name) if isinstance(found, h5py.Dataset) else None)
         key = choose_name(replace(where, key=where.key and where.key.strip("/")), names)
-        _check_stored(file[key], f"{where.path}:{key}", where.path.stat().st_size)
-        shape, dtype = file[key].shape, file[key].dtype
-    return opened_rows(where, shape, dtype, lambda: h5py.File(where.path, "r")[key])
+        _check_stored(file[key], f"{where.path}:{key}", where.size)
+    return _opened(where, lambda: h5py.File(where.path, "r")[key])
 
 
-_FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "lzf"}
+_FILTERS = {1, 2, 3, 4, 32000}  # gzip, shuffle, fletcher32, szip, lzf
 
 
 def _check_stored(data: Extra, name: str, size: int) -> None:
     """ValueError unless all values of a data set of HDF5 are stored in its file, of `size` bytes: HDF5 reads other
     files, loads plug-ins, and fills what is not stored."""
-    made, kept = data.id.get_create_plist(), data.id.get_storage_size()
+    made, stored = data.id.get_create_plist(), min(data.id.get_storage_size(), size)
     filters = {made.get_filter(number)[0] for number in range(made.get_nfilters())}
-    if data.is_virtual or made.get_external_count():
-        raise ValueError(f"{name} is stored in other files; write its values into this one: create_dataset(data=X)")
-    if not filters <= _FILTERS.keys():
-        raise ValueError(f"{name} is compressed by filter {max(filters)}; write it by one of gzip, lzf, szip")
-    whole = data.chunks is None or data.id.get_num_chunks() == math.prod(
-        -(-n // chunk) for n, chunk in zip(data.shape, data.chunks, strict=True)
-    )
-    check_packed(name, data.size * data.dtype.itemsize, min(kept, size) if whole else 0, packed=len(filters) > 0)
-
-
-_TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": BFLOAT16, "I32": "<i4", "I8": "i1", "U8": "u1"}
+    if data.is_virtual or made.get_external_count() or not filters <= _FILTERS:
+        raise ValueError(
+            f"{name} is stored in other files, or needs a plug-in (filters {sorted(filters)}); write its values into "
+            "this one: create_dataset(data=X, compression='gzip')"
+        )
+    if data.chunks is not None:
+        chunks = math.prod(-(-n // chunk) for n, chunk in zip(data.shape, data.chunks, strict=True))
+        stored = stored if data.id.get_num_chunks() == chunks else 0
+    check_size(name, data.nbytes, stored, packed=data.chunks is not None)
 
 
 def open_safetensors(where: Locator) -> FileRows:
-    """Rows of a tensor of a .safetensors file, `file.safetensors:name` if it has several."""
-    size = where.path.stat().st_size
-    with where.path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if length > size - 8:
-            raise ValueError(f"{where} is truncated: it has {size} bytes, its header alone {length}; copy it again")
-        tensors = parsed_json(file.read(length))
-    tensors.pop("__metadata__", None)
-    tensor = tensors[choose_name(where, list(tensors))]
-    if tensor["dtype"] not in _TENSORS:
-        raise ValueError(f"{where} has the type {tensor['dtype']}; it must be one of {', '.join(_TENSORS)}")
-    dtype, shape = np.dtype(_TENSORS[tensor["dtype"]]), tuple(tensor["shape"])
-    first, stop = tensor["data_offsets"]
-    if first < 0 or stop - first != math.prod(shape) * dtype.itemsize or 8 + length + stop > size:
-        raise ValueError(f"{where} is damaged: bytes {first} to {stop} cannot hold {shape} of {dtype}; write it again")
-    return opened_rows(where, shape, dtype, lambda: np.memmap(where.path, dtype, "r", 8 + length + first, shape))
+    """Rows of a tensor of a .safetensors file, `file.safetensors:name` if it has several, also of bfloat16."""
+
+    def opened() -> Extra:
+        with safe_open(where.path, "pt") as file:  # it compares all places in the header with the file's size
+            return file.get_tensor(choose_name(where, list(file.keys())))
+
+    X = opened()
+    dtype = np.dtype(np.complex64 if X.is_complex() else np.float32)
+    return FileRows(where, tuple(X.shape), dtype, opened, lambda block: block.float().numpy().copy())

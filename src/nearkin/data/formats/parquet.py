@@ -11,7 +11,6 @@ from pyarrow import json, parquet
 
 from nearkin._fields import counted
 from nearkin._json import check_depth
-from nearkin._storage import is_of_system
 from nearkin.data.files import JSON, Locator
 
 _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
@@ -35,29 +34,22 @@ def write_table(path: Path, blocks: Iterable[Mapping[str, "np.ndarray | pa.Array
 def open_file(path: Path) -> parquet.ParquetFile:
     """A `pyarrow.parquet.ParquetFile` whose sizes are possible: what it announces is compared with the file's length.
 
-    ValueError for a damaged file, for sizes beyond the file's, and for two columns of one name. Checksums of pages are
-    verified by their writer.
+    ValueError for sizes beyond the file's, and for two columns of one name. Checksums of pages are verified by their
+    writer.
     """
     size = path.stat().st_size
-    try:
-        file = parquet.ParquetFile(
-            path, page_checksum_verification=True, thrift_string_size_limit=size, thrift_container_size_limit=size
-        )
-        rows = file.metadata.num_rows
-        parts = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
-        # pyarrow would end the process at a part of a negative number of rows, or at a look at a damaged column
-        is_sound = min(parts, default=0) >= 0 and sum(parts) == rows <= _MAX_ROWS_A_BYTE * size
-        names = file.schema_arrow.names if is_sound else []
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        if is_of_system(error):
-            raise
-        raise ValueError(f"{path} is no Parquet file ({error}); write it again") from error
-    if names and len(set(names)) == len(names):
-        return file
-    file.close()
-    if not is_sound:
+    file = parquet.ParquetFile(
+        path, page_checksum_verification=True, thrift_string_size_limit=size, thrift_container_size_limit=size
+    )
+    rows = file.metadata.num_rows
+    parts = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+    # pyarrow would end the process at a part of a negative number of rows, or at a look at a damaged column
+    if min(parts, default=0) < 0 or not sum(parts) == rows <= _MAX_ROWS_A_BYTE * size:
         raise ValueError(f"{path} is damaged: its header announces {counted(rows, 'row')}, its parts {parts[:4]}")
-    raise ValueError(f"{path} has the columns {names[:20]}; it needs some, of different names")
+    names = file.schema_arrow.names
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"{path} has the columns {names[:20]}; it needs some, of different names")
+    return file
 
 
 def read_frame(where: Locator) -> pa.Table:
@@ -66,8 +58,8 @@ def read_frame(where: Locator) -> pa.Table:
         with open_file(where.path) as file:
             table = file.read()
     elif where.suffix in JSON:
-        with pa.input_stream(str(where.path), compression="detect") as file:
-            data = file.read()
+        with pa.input_stream(str(where.path), compression="detect") as stream:
+            data = stream.read()
         try:
             check_depth(data)
             table = json.read_json(pa.BufferReader(data))
@@ -77,11 +69,9 @@ def read_frame(where: Locator) -> pa.Table:
                 '{"id": "a", "vector": [0.5, 1]}, with values of one type under each name'
             ) from error
     else:
-        with pa.OSFile(str(where.path)) as file:
-            try:
-                table = pa.ipc.open_file(file).read_all()
-            except pa.ArrowInvalid:
-                file.seek(0)
-                table = pa.ipc.open_stream(file).read_all()
+        with pa.OSFile(str(where.path)) as stream:
+            is_file = stream.read(6) == b"ARROW1"  # else a stream
+            stream.seek(0)
+            table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(stream).read_all()
     table.validate(full=True)  # offsets of a damaged file may point anywhere, and its bytes may be no text
     return table

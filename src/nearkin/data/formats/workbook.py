@@ -24,7 +24,7 @@ def read_sheet(where: Locator, header: bool) -> dict[str, pa.Array]:
         rows = [list(map(_written, row)) for row in sheet.iter_rows(values_only=True)]
     columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
     heads = [column[0] for column in columns]
-    names = named(where, heads) if header else [str(place) for place in range(len(heads))]
+    names = named(where, heads, header)
     return {name: pa.array(column[header:], pa.string()) for name, column in zip(names, columns, strict=True)}
 
 
