@@ -132,7 +132,9 @@ def test_vectors_that_the_names_do_not_tell_are_refused(tmp_path: Path, subtests
         'id,embedding\na,"[1, 2]"\n': "ast.literal_eval",
         "0,1\n1,2\n": "add_prefix",
         "1.5,2\n1,2\n": "header=False",
-        "f0;f1\n1,5;2,5\n": "comma",
+        "f0;f1\n1,5;2,5\n": r"'1,5' in line 2.*replace\(',', '\.'\)",
+        "id,f0,f1,f2\nu,1,2,\nv,3,4,5\n": "column 'f2' .* missing numbers",
+        "f0,f1,size2\n1,2,x\n": "without a gap",
         "2 2\nthe 1 2\nof 3 4\n": "has the ending .vec",
         "the 1 2\nof 3 4\n": "delimiter=' ', header=False$",
     }

@@ -210,42 +210,34 @@ _NUMERIC = ("integer", "float", "bool", "decimal")
 
 
 def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str], str | None]:
-    """The columns of vectors, and that of ids or None, by the names of columns and their types.
+    """The columns of vectors, and that of ids or None, by their names and types.
 
-    The first row decides which columns of text are numbers; without a header the text of column "0" names rows.
-    ValueError that names what to type: for several columns of lists, for none and no numbered columns of one prefix.
+    Without a header, words in column "0" name rows. ValueError that names what to type: for several columns of lists,
+    for none and no numbered columns of one prefix.
     """
-    kinds = {
-        name: "float" if replace(column, cells=column.cells[:1]).is_numeric else column.kind
+    numeric = [
+        name
         for name, column in table.columns.items()
-    }
-    if [*kinds.values()] == ["text"] and table.header is not None:
+        if column.kind in _NUMERIC or replace(column, cells=column.cells[:1]).is_numeric
+    ]
+    if [column.kind for column in table.columns.values()] == ["text"] and not numeric and table.header is not None:
         raise table.lacks("id")
-    every = [name for role in ("id", "left", "right") for name in kinds if plain(name) in NAMES[role]]
+    every = [name for role in ("id", "left", "right") for name in table.columns if plain(name) in NAMES[role]]
     first = [name for name in every if plain(name) in NAMES["id"]]
     ids = next((names[0] for names in (first, every) if len(names) == 1), None)
-    ids = "0" if table.header is False and kinds.get("0") == "text" else ids
+    ids = "0" if table.header is False and "0" not in numeric else ids
     if typed is not None:
         return [table.column(name, "columns").name for name in typed], None if ids in typed else ids
-    lists = [name for name in kinds if kinds[name] == "list"]
-    if len(lists) == 1:
-        return lists, ids
-    numeric = [name for name in kinds if kinds[name] in _NUMERIC and name != ids]
-    if not lists and (names := numbered(numeric)):
-        prefix = names[0].rstrip("0123456789")
-        rest = [name for name in kinds if name not in (*names, ids) and name.rstrip("0123456789") == prefix]
-        if rest and prefix:
-            raise ValueError(f"{source}: column {rest[0]!r} has no number in its first row, as {names[0]!r} has")
+    lists = [name for name, column in table.columns.items() if column.kind == "list"]
+    names = lists or numbered(name for name in table.columns if name != ids)
+    if len(lists) == 1 or (names and not lists):
         return names, ids
     what = f"{table.name} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
     way = f"type which hold the vectors: columns=[{listed(map(repr, lists or numeric))}], or of a file, its name:x,y"
     if not lists and not numeric:
-        name = list(kinds)[-1][:40]
-        way = (
-            f"lists in text are read by frame[{name!r}].map(ast.literal_eval), decimal commas by "
-            "pandas.read_csv(path, decimal=',')"
-        )
-    raise ValueError(f"{what}, of {listed(kinds)}; {way}")
+        cells = f"frame[{list(table.columns)[-1][:40]!r}]"
+        way = f"lists in text are read by {cells}.map(ast.literal_eval)"
+    raise ValueError(f"{what}, of {listed(table.columns)}; {way}")
 
 
 def table_rows(where: Locator, table: Table, typed: Sequence[str] | None = None) -> FileRows:
