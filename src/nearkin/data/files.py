@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow
 
 from nearkin._check import check_instance
-from nearkin._fields import Record, StrPath, shortened
+from nearkin._fields import Record, StrPath, counted, shortened
 from nearkin._storage import is_of_system, regular_file
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter")  # lines of cells
@@ -293,9 +293,7 @@ def read_text(where: Locator, options: TextOptions) -> Text:
         data, mark = data.replace(mark.encode(), _STAND_IN.encode()), _STAND_IN
     data, marks = data if b"\n" in data else data + b"\n", first.count(typed) if typed else 0
     if marks >= MAX_WIDTH:
-        raise ValueError(
-            f"{where} has {marks + 1:,} cells in its first line; a table has at most {MAX_WIDTH:,} columns"
-        )
+        raise ValueError(f"{where} has {counted(marks + 1, 'cell')} in its first line, of at most {MAX_WIDTH:,}")
     try:
         cells = _cells(data, mark, header, marks)
     except pa.ArrowInvalid as error:
@@ -313,7 +311,8 @@ def read_text(where: Locator, options: TextOptions) -> Text:
     if "\n" in last and not data.rstrip(b"\r\n").endswith(b'"'):  # it swallowed the lines below it
         raise ValueError(f"{where}: a quote is not closed, before {last[:60]!r}; close it, or delete it")
     if sizes and int(sizes[1]) != cells.num_rows:
-        raise ValueError(f"{where} announces {int(sizes[1]):,} rows and has {cells.num_rows:,}; copy it again")
+        rows = counted(int(sizes[1]), "row")
+        raise ValueError(f"{where} announces {rows} and has {cells.num_rows:,}; copy it again")
     breaks = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))  # several times as fast as `count`
     line = 1 + header + bool(sizes) if breaks <= cells.num_rows + header else None
     return Text(cells, header, typed and _TITLES.get(typed, typed), line)
