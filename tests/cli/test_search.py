@@ -54,14 +54,6 @@ def test_without_a_file_people_see_the_first_queries(files: Path, compressed: Ca
     assert "hits: the first 60 of 240 lines" in result.stdout
 
 
-def test_ids_and_rescoring(files: Path, compressed: Callable[..., Path]) -> None:
-    folder = compressed("--ids", files / "ids.txt", "--keep-vectors")
-    hits = run_json("search", folder, f"{files}/data.npz:query", "-k", 1, "--oversample", 20)["hits"]
-    truth = load(files)["truth"]
-    right = sum(hit["ids"] == [f"row-{row}"] for hit, row in zip(hits, truth[:, 0], strict=True))
-    assert right == 20, f"{right} of 20 nearest neighbours after rescoring 20 candidates"
-
-
 def test_n_probe_looks_into_more_cells(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
     folder, Q = compressed("--bytes", 4, "--centroids", 16, "--lists", 16), f"{files}/data.npz:query"
     assert run_json("search", folder, Q, "-k", 5, "--n-probe", 3)["n_probe"] == 3

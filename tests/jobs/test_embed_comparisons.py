@@ -10,6 +10,7 @@ from nearkin.data import comparisons_from_array, comparisons_from_vectors
 from nearkin.data.comparisons.votes import flip_answers
 from nearkin.jobs.embed_comparisons import _without_opposite, embed_comparisons
 from nearkin.jobs.run import watched
+from tests.cli.conftest import run
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -110,3 +111,20 @@ def test_a_rater_who_answers_the_opposite_is_named_with_both_shares():
     kept, notes = _without_opposite(answers, {"b": 0.2}, "drop")
     assert kept.indices.tolist() == [[0, 1, 2]]
     assert notes == ["b answers the opposite of the others (20% agreement, 80% expected if reversed): left out"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_table_is_read_as_told_and_the_reading_is_printed(tmp_path):
+    """`ref,left,right,response,rt` became a recommender; two readings of a response stop."""
+    rng = np.random.default_rng(0)
+    rows = [rng.permutation(9)[:3].tolist() for _ in range(80)]
+    path = tmp_path / "answers.csv"
+    path.write_text("ref,left,right,response,rt\n" + "".join(f"c{i},c{j},c{k},left,300\n" for i, j, k in rows))
+    result = run("embed", path, "--out", tmp_path / "map", "--overwrite")
+    assert result.exit_code == 0, result.output
+    assert f"c{rows[0][0]} is nearer to c{rows[0][1]} than to c{rows[0][2]}" in " ".join(result.stdout.split())
+    path.write_text(
+        "a::b::c::choice\n" + "".join(f"c{i}::c{j}::c{k}::{1 + n % 3}\n" for n, (i, j, k) in enumerate(rows))
+    )
+    options = ("--form", "odd-one-out", "--delimiter", "::")
+    assert run("embed", path, "--overwrite", "--out", tmp_path / "map", *options).exit_code == 0
