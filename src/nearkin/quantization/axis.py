@@ -124,13 +124,12 @@ class AxisQuantizer(ReconstructingTransformer):
                 self.codebooks_[byte, :, place] += learned_grid(values, levels[place])[digits]
 
     def _check_loaded(self) -> None:
-        levels, (M, K, width) = self.levels_, self.codebooks_.shape
-        if (M, K, self.rotation_.shape) != (self.n_bytes, _CODES, (self.n_features_in_, M * width)):
-            raise ValueError(f"codebooks_ is {self.codebooks_.shape}, and rotation_ {self.rotation_.shape}")
-        if levels.shape != (self.n_bytes, self.codebooks_.shape[-1]) or levels.min() < 1:
-            raise ValueError(f"levels_ is {levels.shape}, from {levels.min()}, and codebooks_ {self.codebooks_.shape}")
-        if (np.prod(levels.astype(float), axis=-1) > _CODES).any():
-            raise ValueError("levels_ has more than 256 codes in a byte")
+        levels, M, width = self.levels_, self.n_bytes, self.codebooks_.shape[-1]
+        shapes = self.codebooks_.shape, self.rotation_.shape, levels.shape
+        if shapes != ((M, _CODES, width), (self.n_features_in_, M * width), (M, width)):
+            raise ValueError(f"codebooks_, rotation_ and levels_ are {shapes}, which do not belong together")
+        if levels.min() < 1 or (np.prod(levels.astype(float), axis=-1) > _CODES).any():
+            raise ValueError(f"levels_ begins at {levels.min()}, or has more than 256 codes in a byte")
         super()._check_loaded()
 
     def _coded(self, X: np.ndarray) -> np.ndarray:

@@ -263,13 +263,6 @@ class ClusterSums(CellSums):
     """The sums of one update, which merge. The vectors of subspace m's centroids are summed
     *unrotated*, so centroids under any rotation, and M = X^T Y, follow without another pass."""
 
-    @classmethod
-    def of(cls, sums: np.ndarray, counts: np.ndarray) -> "ClusterSums":
-        """Sums in the memory of these arrays, (M, K, d) and (M, K) float64."""
-        new = cls(*sums.shape)
-        new.sums, new.counts = sums, counts
-        return new
-
     def decay(self, factor: float) -> Self:
         """Multiply all sums by `factor`: an exponential average once a batch is added."""
         self.sums[:] *= factor
@@ -279,7 +272,9 @@ class ClusterSums(CellSums):
     def centred(self) -> tuple["ClusterSums", np.ndarray]:
         """The sums of the centred vectors, and their mean (d,) float32."""
         mean = (self.sums[0].sum(axis=0) / max(self.counts[0].sum(), 1)).astype(np.float32)
-        return self.of(self.sums - self.counts[..., None] * mean, self.counts), mean
+        new = ClusterSums(*self.sums.shape)
+        new.sums, new.counts = self.sums - self.counts[..., None] * mean, self.counts
+        return new, mean
 
     def centroids(self, rotation: np.ndarray, fewest: float = 0.0) -> np.ndarray:
         """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d).

@@ -48,31 +48,31 @@ class Defaults:
 DEFAULTS = Defaults()
 
 
+@dataclass
 class RunningFit:
     """The state of `ProductQuantizer.partial_fit`: sums over the last `horizon` vectors. The vectors are unrotated, so
     the sums stay valid while the rotation moves; M = X^T Y follows from them under the newest codebooks. M of a batch
     alone is too noisy for a rotation."""
 
-    def __init__(self, update: Update | None, horizon: int, sums: ClusterSums) -> None:
-        self._update = update
-        self._horizon = horizon
-        self._sums = sums
+    update: Update | None
+    horizon: int
+    sums: ClusterSums
 
     def absorb(self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray, group: Group = ALONE) -> None:
         """Add a batch X (b, d), each process its own, to the averages under the current rotation and codebooks."""
         codes = assign(X @ rotation, codebooks)
-        batch = ClusterSums(*self._sums.sums.shape).update(X, codes)
+        batch = ClusterSums(*self.sums.sums.shape).update(X, codes)
         rows = group.merge(batch).counts[0].sum()
-        self._sums.decay(max(0.0, 1 - rows / self._horizon)).merge(batch)
+        self.sums.decay(max(0.0, 1 - rows / self.horizon)).merge(batch)
 
     def improve(self, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The next rotation (d, d) and codebooks (M, K, d/M) from the averages."""
-        sums, mean = self._sums.centred()
+        sums, mean = self.sums.centred()
         rows = sums.counts[0].sum()
         fewest = DEFAULTS.dead * rows / sums.counts.shape[1]
         centred = sums.centroids(rotation, fewest)
-        if self._update is not None:
-            rotation = self._update(rotation, sums.cross_product(centred) / np.float32(max(rows, 1)))
+        if self.update is not None:
+            rotation = self.update(rotation, sums.cross_product(centred) / np.float32(max(rows, 1)))
             centred = sums.centroids(rotation, fewest)
         return rotation, centred + (mean @ rotation).reshape(len(sums.counts), 1, -1)
 

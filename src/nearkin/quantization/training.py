@@ -1,6 +1,5 @@
 """One fit of a product quantizer: centre the vectors, choose a start, alternate, run the last k-means."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -123,7 +122,7 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
 
     def report(step: int, record: Fields) -> None:
         if callback is not None:
-            callback(step, unscaled(record, prepared.scale, _SQUARES))
+            callback(step, unscaled(record, prepared.scale))
 
     with serial_products(rows.X.size * rows.X.shape[1]):
         if plan.n_lists:  # FAISS's k-means of the rows of all processes, by each of them: it has no sums to merge
@@ -146,14 +145,13 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
     codebooks = (codebooks + (mean @ rotation).reshape(plan.n_subspaces, 1, -1)) / scale
     return replace(
         learned, rotation=rotation[places], codebooks=codebooks, coarse=coarse,
-        history=[unscaled(entry, prepared.scale, _SQUARES) for entry in learned.history],
+        history=[unscaled(entry, prepared.scale) for entry in learned.history],
     )  # fmt: skip
 
 
-def unscaled(squares: Fields, scale: float, names: Iterable[str] | None = None) -> Record:
-    """`squares` in which those of these names, default all, are squares of the vectors as they were before `scale`."""
-    names = set(squares if names is None else names)
-    return {name: value / scale**2 if name in names else value for name, value in squares.items()}
+def unscaled(record: Fields, scale: float) -> Record:
+    """A record of the history whose squares are of the vectors as they were before `scale`."""
+    return {name: value / scale**2 if name in _SQUARES else value for name, value in record.items()}
 
 
 def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callback: Callback) -> Learned:

@@ -59,21 +59,15 @@ class LayerCentroids(nn.Module):
 
     def _absorb(self, X: Tensor, codes: Tensor) -> None:
         """Let the averages decay by the rows of all processes, and add them."""
-        if not several():
-            share = max(0.0, 1 - len(X) / self.horizon)
-            self.sums *= share
-            self.counts *= share
-            add_rows(X, codes, self.sums, self.counts)
-            return
-        fresh = torch.zeros_like(self.sums), torch.zeros_like(self.counts)
-        add_rows(X, codes, *fresh)
-        for batch in fresh:
-            sent = batch.to(X.device)
+        batch = torch.zeros_like(self.sums), torch.zeros_like(self.counts)
+        add_rows(X, codes, *batch)
+        for part in batch if several() else ():
+            sent = part.to(X.device)
             dist.all_reduce(sent)
-            batch.copy_(sent)
-        share = (1 - fresh[1][0].sum() / self.horizon).clamp_min(0)
-        for total, batch in zip((self.sums, self.counts), fresh, strict=True):
-            total.mul_(share.to(total.dtype)).add_(batch)
+            part.copy_(sent)
+        share = (1 - batch[1][0].sum() / self.horizon).clamp_min(0)
+        for total, part in zip((self.sums, self.counts), batch, strict=True):
+            total.mul_(share.to(total.dtype)).add_(part)
 
 
 def on_host(tensor: Tensor) -> bool:
