@@ -28,8 +28,8 @@ compress X.npy --bytes 4 --centroids 16 --lists 5000 | --lists 5000
 compress X.npy --bytes 4 --keep-vectors=half | --keep-vectors is 'half'; it must be one of 'float32'
 compress far.npy --bytes 4 --keep-vectors=float16 | type --keep-vectors=float32
 compress nan.npy | nan.npy contains NaN or infinity (as float32) in 1 of 5 rows, the first is row 2
-compress narrow.npy --method opq --bytes 1 | X has n_samples=5 vectors, fewer than --centroids 256; give at least
-compress emb --method none --bytes 2 | has n_samples=20 vectors, fewer than
+compress narrow.npy --method opq --bytes 1 | X has n_samples=5 vectors; --centroids 256 needs at least 256, give
+compress emb --method none --bytes 2 | has n_samples=20 vectors; --centroids
 compress zeros.npy --method int8 --metric cosine | zeros.npy has 2 rows of zeros among 40, the first is row 7
 search idx wide.npy | Q has 9 columns; it must have 8
 search idx Q.npy --oversample 2 | oversample needs kept vectors

@@ -405,7 +405,7 @@ PARAMETERS: list[tuple[Any, type[Exception], str]] = [
     (R(4, 8192), ValueError, "8192"),
     (R(2, 16, metric="cosine"), ValueError, "metric is 'cosine'"),
     (R(2, 16, known="all"), ValueError, "known is 'all'"),
-    (S(33, 2, 16), ValueError, "n_splits is 33"),
+    (S(33, 2, 16), ValueError, "n_splits is 33.* 32 columns"),
     (AxisQuantizer(33), ValueError, "n_bytes is 33.* 32 columns"),
     (AxisQuantizer(0), ValueError, "n_bytes is 0"),
     (ScalarQuantizer(5), ValueError, "n_bits is 5"),

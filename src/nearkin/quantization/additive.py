@@ -31,6 +31,7 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import nearest_orthogonal, principal_axes, reached
+from nearkin.quantization.faiss_bridge import code_bits
 from nearkin.statistics import CellSums
 
 _TABLES = 4096  # total centroids up to which FAISS's search by inner products of all pairs is faster
@@ -84,7 +85,7 @@ def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.nd
 
 def _trained(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int, init: int = 0) -> np.ndarray:
     """FAISS's codebooks (M, K, w); `init` is its way to choose first centroids, 0 for at random."""
-    quantizer = faiss.ResidualQuantizer(X.shape[1], n_codebooks, _bits(n_centroids))
+    quantizer = faiss.ResidualQuantizer(X.shape[1], n_codebooks, code_bits(n_centroids))
     quantizer.train_type = faiss.ResidualQuantizer.Train_default
     quantizer.max_beam_size = min(DEFAULTS.beam, n_centroids**n_codebooks)
     quantizer.cp.seed, quantizer.cp.niter = seed & 0x7FFFFFFF, DEFAULTS.start_iterations
@@ -98,7 +99,7 @@ def _trained(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int, init:
 def encode(X: np.ndarray, codebooks: np.ndarray, beam: int) -> np.ndarray:
     """Codes (n, M) int32 of vectors X (n, w) by FAISS's beam search, which keeps the `beam` best partial sums."""
     M, K, width = codebooks.shape
-    quantizer = faiss.ResidualQuantizer(width, M, _bits(K))
+    quantizer = faiss.ResidualQuantizer(width, M, code_bits(K))
     fill(quantizer, codebooks[None], beam)
     return _numbers(quantizer, np.ascontiguousarray(X), _CACHED)
 
@@ -197,7 +198,7 @@ def _made_coders(shape: tuple[int, ...], codebooks: bytes, beam: int) -> list[fa
     """FAISS's quantizer of each part, with float32 codebooks of this shape (splits, M, K, w)."""
     coders, (_, M, K, width) = list[faiss.ResidualQuantizer](), shape
     for books in np.frombuffer(codebooks, np.float32).reshape(shape):
-        coders.append(faiss.ResidualQuantizer(width, M, _bits(K)))
+        coders.append(faiss.ResidualQuantizer(width, M, code_bits(K)))
         fill(coders[-1], books[None], beam, encodes=False)
         if K * K * M * (M - 1) // 2 <= _LARGEST:
             coders[-1].use_beam_LUT = 1
@@ -211,10 +212,6 @@ def _numbers(quantizer: faiss.AdditiveQuantizer, X: np.ndarray, n_rows: int) -> 
     for first in range(0, len(X), n_rows):
         codes[first : first + n_rows] = quantizer.compute_codes(X[first : first + n_rows])
     return faiss.unpack_bitstrings(codes, quantizer.M, int(faiss.vector_to_array(quantizer.nbits)[0]))
-
-
-def _bits(n_centroids: int) -> int:
-    return (n_centroids - 1).bit_length()
 
 
 @dataclass(frozen=True)

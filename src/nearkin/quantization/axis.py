@@ -12,14 +12,14 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_codes, check_integer, check_magnitude, has_unit_rows, validate_vectors
+from nearkin._check import check_choice, check_codes, check_magnitude, has_unit_rows, validate_vectors
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
-from nearkin._fields import counted
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import principal_axes, reached
+from nearkin.quantization.codebooks import check_parts
 from nearkin.quantization.faiss_bridge import empty_index
 from nearkin.statistics import Shard, far_rows, whole_rows
 
@@ -68,12 +68,8 @@ class AxisQuantizer(ReconstructingTransformer):
 
         `callback(step, record)` is called at the end. ValueError or TypeError for data that cannot be used.
         """
-        check_integer(self.n_bytes, "n_bytes", low=1)
         X = check_magnitude(whole_rows(self, X))
-        if self.n_bytes > X.shape[1]:
-            raise ValueError(
-                f"n_bytes is {self.n_bytes}, more than the {counted(X.shape[1], 'column')} of X; give at most that"
-            )
+        check_parts(self.n_bytes, "n_bytes", X.shape[1])
         self.normalized_: bool | None = has_unit_rows(X)
         # random rows: every k-th row may be alike in sorted data
         order = np.random.default_rng(0).permutation(len(X))[:65_536]

@@ -11,8 +11,9 @@ from typing import Self
 import faiss
 import numpy as np
 
-from nearkin._check import check_magnitude, check_queries, check_row_weights
+from nearkin._check import check_integer, check_magnitude, check_queries, check_row_weights
 from nearkin._distributed import ALONE, Group
+from nearkin._fields import counted
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.linalg.batch_free import nearest
@@ -82,6 +83,12 @@ class State:
 
     rotation: np.ndarray
     codebooks: np.ndarray
+
+
+def check_parts(n_parts: int, name: str, d: int) -> None:
+    """TypeError or ValueError unless `n_parts` is a number of parts of d columns."""
+    if check_integer(n_parts, name, low=1) > d:
+        raise ValueError(f"{name} is {n_parts}, more than the {counted(d, 'column')} of X; give at most {d}")
 
 
 def exact_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:

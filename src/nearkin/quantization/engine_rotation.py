@@ -206,8 +206,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         check_choice(self.center, "center", (False, True))
         X = check_not_vanishing(check_magnitude(whole_rows(self, X, min_rows=2)))
         train, d = find_codec(self.codec, X.shape[1]), X.shape[1]
-        asked = None if queries is None else check_queries(queries, d, min_rows=20)
-        asked = None if asked is None else asked.astype(np.float32)
+        asked = None if queries is None else check_queries(queries, d, min_rows=20).astype(np.float32)
         generator = shared_generator(self.random_state)
         order = generator.permutation(len(X))[: 16_384 + 2 * OF_TRIALS.queries]
         X = X[order].astype(np.float32)

@@ -14,7 +14,6 @@ from nearkin._check import numpy_generator
 from nearkin._distributed import ALONE, Group
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
-from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.batch_free import rounded_product
@@ -26,6 +25,7 @@ from nearkin.quantization.codebooks import (
     TrainingRows,
     Update,
     assign,
+    check_parts,
     decode,
     prepare,
 )
@@ -167,11 +167,14 @@ class ProductQuantizer(ReconstructingTransformer):
         with the same quantizer. Raises ValueError or TypeError, before any work, for parameters or data that cannot be
         used.
         """
-        X, shard = training_rows(self, X)
+        self._check_parameters()
+        parameter = max(("n_centroids", "n_lists"), key=lambda name: getattr(self, name))
+        fewest: int = getattr(self, parameter)
+        X, shard = training_rows(self, X, min_rows=fewest, parameter=parameter)
+        check_parts(self.n_subspaces, "n_subspaces", X.shape[1])
         self.normalized_: bool | None = all(shard.group.exchange(_check.has_unit_rows(X)))
-        self._check_parameters(shard.total, X.shape[1])
         rows = TrainingRows.checked(X, shard, weights, queries)
-        generator, fewest = shared_generator(self.random_state), max(self.n_centroids, self.n_lists)
+        generator = shared_generator(self.random_state)
         prepared = prepare(rows, self.n_subspaces, fewest, self.max_points_per_centroid * fewest, generator)
         learned = learn(prepared, self, generator, callback)
         self.coarse_centroids_: np.ndarray | None = learned.coarse
@@ -326,8 +329,7 @@ class ProductQuantizer(ReconstructingTransformer):
             raise ValueError(f"codes hold {codes.max()}; they must lie in 0..{K - 1} (n_centroids={K})")
         return lists, codes
 
-    def _check_parameters(self, n: int, d: int) -> None:
-        M = _check.check_integer(self.n_subspaces, "n_subspaces", low=1)
+    def _check_parameters(self) -> None:
         K = _check.check_integer(self.n_centroids, "n_centroids", low=2, high=2**faiss_bridge.MAX_BITS)
         lists = _check.check_integer(self.n_lists, "n_lists", low=0)
         _check.check_choice(self.rotation, "rotation", ROTATIONS)
@@ -339,13 +341,5 @@ class ProductQuantizer(ReconstructingTransformer):
         _check.check_real(self.tol, "tol", low=0)
         _check.check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
         _check.check_integer(self.horizon or 1, "horizon", low=1)
-        if d < M:
-            raise ValueError(f"n_subspaces is {M}, more than the {counted(d, 'column')} of X; give at most {d}")
-        if n < max(K, lists):
-            name = "n_centroids" if n < K else "n_lists"
-            raise ValueError(
-                f"X has n_samples={n} vectors, fewer than {name}={max(K, lists)}; give at least that many or a "
-                f"smaller {name}"
-            )
         if lists and K > 256:
             raise ValueError(f"n_lists={lists} with n_centroids={K}: codes with a list number need n_centroids <= 256")

@@ -25,7 +25,7 @@ from nearkin.quantization.additive import (
     query_moment,
     steady_numbers,
 )
-from nearkin.quantization.codebooks import CoarseQuantizer, make_room
+from nearkin.quantization.codebooks import CoarseQuantizer, check_parts, make_room
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.statistics import Shard, far_rows, shared_generator, whole_rows
@@ -72,7 +72,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         parameter = max(("n_centroids", "n_lists"), key=lambda name: getattr(self, name))
         X = _check.check_magnitude(whole_rows(self, X, min_rows=getattr(self, parameter), parameter=parameter))
         _check.check_not_vanishing(X)
-        _check.check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
+        check_parts(self.n_splits, "n_splits", X.shape[1])
         self.normalized_: bool | None = _check.has_unit_rows(X)
         outside, _ = far_rows(X, Shard.of(X), getattr(self, parameter), np.arange(len(X)))
         X, far = X[~outside] if outside.any() else X, X[outside]

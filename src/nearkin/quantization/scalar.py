@@ -74,13 +74,7 @@ class ScalarQuantizer(ReconstructingTransformer):
         X = whole_rows(self, X)
         self.normalized_: bool | None = has_unit_rows(X)
         if self.n_bits == 16:
-            largest = _largest(X)
-            if 0 < largest < _HALF.tiny:
-                raise ValueError(
-                    f"n_bits is 16, and the largest value of X is {largest:.3g}; half precision has few digits below "
-                    f"{_HALF.tiny:.2g}: scale vectors and queries alike, for example by {1 / largest:.0e}, or type "
-                    "n_bits=8"
-                )
+            _check_half(X, float(_HALF.tiny))
         every = -(-len(X) // 65_536)
         X = X[::every].astype(np.float32)
         if self.n_bits < 16:
@@ -119,7 +113,7 @@ class ScalarQuantizer(ReconstructingTransformer):
         check_is_fitted(self)
         X = validate_vectors(self, X)
         if self.n_bits == 16:
-            _largest(X)
+            _check_half(X)
         return self.to_faiss().sa_encode(np.ascontiguousarray(X, np.float32))
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
@@ -141,15 +135,16 @@ class ScalarQuantizer(ReconstructingTransformer):
         return index
 
 
-def _largest(X: np.ndarray) -> float:
-    """The largest absolute value of X (n, d); ValueError if half precision would make it infinite."""
+def _check_half(X: np.ndarray, least: float = 0.0) -> None:
+    """ValueError if half precision would make an entry of X (n, d) infinite, or if the largest, not 0, is below
+    `least`: few digits would be left."""
     largest = max(float(X.max()), -float(X.min()))
-    if largest > float(_HALF.max):
+    if largest > float(_HALF.max) or 0 < largest < least:
         raise ValueError(
-            f"n_bits is 16, and the largest value of X is {largest:.6g}; half precision ends at {_HALF.max:.0f}: scale "
-            f"vectors and queries alike, for example by {1 / largest:.0e}, or type n_bits=8"
+            f"n_bits is 16, and the largest value of X is {largest:.6g}; half precision has full digits from "
+            f"{_HALF.tiny:.2g} to {_HALF.max:.0f}: scale vectors and queries alike, for example by {1 / largest:.0e}, "
+            "or type n_bits=8"
         )
-    return largest
 
 
 def _error(X: np.ndarray, ranges: np.ndarray, levels: int) -> float:
