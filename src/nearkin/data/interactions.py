@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from nearkin._check import check_instance, check_integer, check_real, numpy_generator
 from nearkin._fields import FileOrFrame, counted
@@ -253,22 +254,19 @@ def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float
             f"{parts}: call split_random, or type split='random'"
         )
     before = np.concatenate([[0.0], np.cumsum(sizes) / n])  # share of the pairs before each time
-    first_test = _nearest(before, 1 - test, parts - 1, count) if test else count  # numbers of times
-    first_valid = _nearest(before, before[first_test] - valid, 1, first_test) if valid else first_test
-    part = (number >= first_valid).astype(np.int8) + (number >= first_test)
+    part, stop = np.zeros(n, np.uint8), count  # numbers of times
+    for share, low in ((test, parts - 1), (valid, 1)):
+        if share:
+            stop = low + int(np.abs(before[low:stop] - (before[stop] - share)).argmin())
+        part += number >= stop
     tied = int(sizes[sizes > 1].sum())
-    found = ", ".join(
+    shares = ", ".join(
         f"{name} {(part == at).mean():.1%} (asked {share:.1%})"
         for name, at, share in (("validation", 1, valid), ("test", 2, test))
         if share
     )
-    note = f"{tied:,} of {n:,} pairs have the time of another; pairs of one time stay together: {found}"
+    note = f"{tied:,} of {n:,} pairs have the time of another; pairs of one time stay together: {shares}"
     return _split_parts(interactions, part, note if tied else None)
-
-
-def _nearest(shares: np.ndarray, wanted: float, low: int, high: int) -> int:
-    """The place from `low` to below `high` of the share nearest to the one wanted."""
-    return low + int(np.abs(shares[low:high] - wanted).argmin())
 
 
 def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_state: Seed = None) -> Parts:
@@ -301,16 +299,15 @@ def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_
             f"timestamps are all {times[0]}, and no pair is the last; call split_random, or type split='random'"
         )
     draws = numpy_generator(random_state).random(len(rows))
-    order = np.lexsort((draws, rows) if times is None else (draws, times, rows))
+    when = draws if times is None else times
+    order = np.lexsort((draws, when, rows))  # keeps `rows`, which are sorted
     counts = np.diff(interactions.indptr)
-    left = np.empty(len(rows), dtype=np.int64)  # how many pairs of the same entity come after
-    left[order] = interactions.indptr[rows[order] + 1] - 1 - np.arange(len(rows))
+    later = np.empty(len(rows), dtype=np.int64)  # pairs of the same entity
+    later[order] = interactions.indptr[rows + 1] - 1 - np.arange(len(rows))
     enough = counts[rows] >= n_test + 2
-    part = np.where(enough & (left <= n_test), np.where(left < n_test, 2, 1), 0)
-    if times is None:
-        return _split_parts(interactions, part)
-    tied = np.all([values[order][1:] == values[order][:-1] for values in (rows, times)], axis=0)
-    drawn = len(np.unique(rows[order][1:][tied & (np.diff(part[order]) != 0)]))
+    part = np.where(enough & (later <= n_test), np.where(later < n_test, 2, 1), 0)
+    tied = (rows[1:] == rows[:-1]) & (when[order][1:] == when[order][:-1])
+    drawn = len(np.unique(rows[1:][tied & (np.diff(part[order]) != 0)]))
     note = (
         f"{drawn:,} of {int((counts >= n_test + 2).sum()):,} histories have several pairs at the time of the cut; "
         "the seed draws which of them are held out"
@@ -379,12 +376,6 @@ def planted_interactions(
     affinities = 4.0 * hidden_left @ hidden_right.T / np.sqrt(rank) + 0.5 * rng.standard_normal(n)
     keys = affinities + rng.gumbel(size=(m, n))
     chosen = np.argpartition(-keys, pairs_per_row - 1, axis=1)[:, :pairs_per_row]
-    interactions = Interactions.from_pairs(
-        np.repeat(np.arange(m), pairs_per_row),
-        chosen.ravel(),
-        left_ids=np.arange(m),
-        right_ids=np.arange(n),
-        left_features=left_features,
-        right_features=right_features,
-    )
-    return PlantedInteractions(interactions, affinities)
+    matrix = sp.csr_matrix((np.ones(chosen.size), chosen.ravel(), np.arange(m + 1) * pairs_per_row), shape=(m, n))
+    pairs = Interactions.from_matrix(matrix).with_features(left=left_features, right=right_features)
+    return PlantedInteractions(pairs, affinities)

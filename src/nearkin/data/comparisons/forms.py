@@ -45,6 +45,8 @@ def comparisons_from_array(
 ) -> Comparisons:
     """Comparisons from integer rows (m, 3) or (m, 4); `objects` are the names, None for 0 ... the largest index.
 
+    A row (a, b, c) of the form "odd-one-out", where a is the odd one, is d(b, c) < d(b, a) and d(c, b) < d(c, a).
+
     `judgements`, (m,) or (m, 2), are those of `Comparisons`; rows of odd or central ones are a judgement each.
 
     Raises ValueError or TypeError for an empty table, indices that are no objects, NaN and text, and for rows that
@@ -53,7 +55,8 @@ def comparisons_from_array(
     _check.check_choice(missing, "missing", ("raise", "drop"))
     _check.check_choice(form, "form", FORMS)
     rows = as_indices(indices, "comparisons")
-    if len(rows) == 0:
+    n_rows, source = len(rows), np.arange(len(rows))  # of each comparison its row
+    if n_rows == 0:
         raise ValueError("comparisons is empty; at least one row is needed")
     largest = int(rows.max())
     if objects is None and largest > max(MOST_OBJECTS, 10 * rows.size):
@@ -62,27 +65,25 @@ def comparisons_from_array(
             "nearkin.data.comparisons_from_names(rows)"
         )
     names = np.arange(largest + 1) if objects is None else _check.as_array(cast("ArrayLike", objects), "objects")
-    n_rows = len(rows)
-    if responses is not None:
-        turned = _check.as_array(responses, "responses")
-        rows = orient(rows, turned)
-        if judgements is not None and np.ndim(judgements) == 2:
-            judgements = orient(_check.as_array(judgements, "judgements"), turned)
-    rows, source = expand_form(rows, form)
+    if form == "odd-one-out":
+        if rows.shape[1] != 3:
+            raise ValueError(f"form={form!r} needs rows of three objects; these have {rows.shape[1]}")
+        rows, source = rows[:, [[1, 2, 0], [2, 1, 0]]].reshape(-1, 3), np.repeat(source, 2)
+        judgements = np.arange(n_rows) if judgements is None else judgements
     bad = invalid_rows(rows)
     if bad.any() and missing == "raise":
         raise ValueError(describe_invalid(bad, rows))
-    keep = source[~bad]
-    if len(keep) == 0:
+    if bad.all():
         raise ValueError(f"all {len(rows)} comparisons repeat an index; none is left")
-    columns: Record = {"events": keep} if form == "odd-one-out" else {}
-    judgements = np.arange(n_rows) if judgements is None and form != "ordered" else judgements
-    for name, column in (("weights", weights), ("annotators", annotators), ("judgements", judgements)):
+    keep = source[~bad]
+    columns: Record = {"weights": weights, "annotators": annotators, "judgements": judgements, "responses": responses}
+    for name, column in columns.items():
         if column is not None and np.shape(column)[:1] != (n_rows,):
             raise ValueError(f"{name} has shape {np.shape(column)}; it must be {(n_rows,)}, a value for each row")
-        if column is not None:
-            columns[name] = _check.as_array(column, name)[keep]
-    return Comparisons(rows[~bad], names, n_dropped=int(bad.sum()), **columns)
+        columns[name] = None if column is None else _check.as_array(column, name)[keep]
+    turned, events = columns.pop("responses"), keep if form == "odd-one-out" else None
+    answers = Comparisons(rows[~bad], names, n_dropped=int(bad.sum()), events=events, **columns)
+    return answers if turned is None else turn(answers, turned)
 
 
 def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
@@ -117,19 +118,6 @@ def orient(indices: np.ndarray, responses: np.ndarray, name: str = "responses") 
         )
     turned = indices[:, {2: [1, 0], 3: [0, 2, 1], 4: [2, 3, 0, 1]}[indices.shape[1]]]  # 2: judgements of two pairs
     return np.where((responses > 0)[:, None], indices, turned)
-
-
-def expand_form(indices: np.ndarray, form: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of `form` as ordered comparisons, and for each the number of the row it came from.
-
-    "odd-one-out": in (a, b, c), a is the odd one: d(b, c) < d(b, a) and d(c, b) < d(c, a).
-    """
-    source = np.arange(len(indices))
-    if form == "ordered":
-        return indices, source
-    if indices.shape[1] != 3:
-        raise ValueError(f"form={form!r} needs rows of three objects; these have {indices.shape[1]}")
-    return indices[:, [[1, 2, 0], [2, 1, 0]]].reshape(-1, 3), np.repeat(source, 2)
 
 
 _MOST = 40  # comparisons of one rated pair at most
