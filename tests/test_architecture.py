@@ -98,8 +98,8 @@ def test_only_commands_import_pages() -> None:
     assert not [path for path in below if "nearkin.web" in text(path)], "nor by name"
 
 
-SHARED = {"_check", "_fields", "_guard", "_json", "_lazy", "_storage", "_types"}  # words of all rooms, pages included
-JOBS = {"arguments", "embed_comparisons", "inputs", "outputs"}  # the public modules of jobs whose functions pages call
+SHARED = {"_check", "_fields", "_guard", "_json", "_lazy", "_storage"}  # words of all rooms, pages included
+JOBS = {"arguments", "inputs", "outputs"}  # the public modules of jobs whose functions pages call
 
 
 def exported(init: Path) -> set[str]:

@@ -76,7 +76,7 @@ def demo(*, out: Folder = "demo", seed: int = 0, overwrite: bool = False) -> Rec
         quantizer = _quantizer(SHOWN, "givens-greedy", seed)
         nk.Index.build(base, quantizer, keep_vectors=True).save(folder / "index")
         np.save(folder / "labels.npy", labels)
-        np.save(folder / "images.npy", base.reshape(-1, 8, 8).astype(np.uint8))
+        np.save(folder / "images.npy", (15 * base).reshape(-1, 8, 8).astype(np.uint8))  # of 0 to 16
     return {"seed": seed, "out": str(out), "trials": trials, "next": [explore_command(out), command("report", out)]}
 
 

@@ -44,7 +44,7 @@ def explore(
     vectors: The vectors it was made of, for an index that keeps none.
     labels: A label for every indexed vector, in order (file.csv:column).
     texts: A text for every vector, in order.
-    images: A folder of pictures called as the ids, or an array (n, h, w): .npy, .npz:key.
+    images: A folder of pictures called as the ids, or an array (n, h, w) of uint8: .npy, .npz:key.
     ids_column: Column of ids in the tables of `labels` and `texts`, in any order; all their columns are shown.
     compare: Another index of the same vectors, shown next to it.
     k: Neighbours of each query.
@@ -119,10 +119,10 @@ def ask(
     """
     page = load("ask")
     things = page.read_items(items)
-    questions = () if catch is None else page.read_catch(catch, things)
-    texts, rules = page.read_study(study, goal=goal, finish=finish)
-    plan = page.Plan(form, catch=questions, max_raters=max_raters, seed=seed, **rules)
+    known = () if catch is None else page.read_catch(catch, things)
+    settings = {"form": form, "catch": known, "goal": goal, "finish": finish, "max_raters": max_raters, "seed": seed}
+    plan = page.read_study(study, **settings)
     raters = [name.strip() for name in names.split(",")] if names else ()
     place = {"resume": resume, "host": host, "port": port, "announce": announce}
-    ended = page.collect(things, out, plan, texts=texts, raters=raters, **place)
+    ended = page.collect(things, out, plan, names=raters, **place)
     return ended | {"next": [command("embed", out, out="map")]}

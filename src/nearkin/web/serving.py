@@ -3,11 +3,11 @@
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import uvicorn
 from starlette.applications import Starlette
@@ -21,14 +21,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from nearkin._fields import Record
 from nearkin._guard import handled
 from nearkin._json import parsed_json
-from nearkin._types import Record
 
 LOCAL = "127.0.0.1"
 MAX_BODY = 65_536  # bytes of a request: answers are short, nothing is uploaded
-Get: TypeAlias = Callable[[Request], Response]
-Post: TypeAlias = Callable[[Request, Record], Response]
+Get: TypeAlias = Callable[[Request], Any]
+Post: TypeAlias = Callable[[Request, Record], Any]
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -79,15 +79,17 @@ def new_token() -> str:
 
 
 def secret_routes(token: str, gets: Mapping[str, Get], posts: Mapping[str, Post] | None = None) -> list[Route]:
-    """Routes of handlers by path, below an address that begins with the secret; 404 for any other beginning."""
+    """Routes of handlers by path, below an address that begins with the secret; 404 for any other beginning. What a
+    handler returns is sent as JSON, unless it is a response."""
 
-    def checked(handler: Callable[..., Response]) -> Callable:
+    def checked(handler: Callable[..., Any]) -> Callable:
         async def answer(request: Request) -> Response:
             # in a time that does not depend on where the two differ
             if not secrets.compare_digest(request.path_params["token"].encode(), token.encode()):
                 raise HTTPException(404, "not found")
-            given = [await _read_json(request)] if request.method == "POST" else []
-            return await run_in_threadpool(handler, request, *given)
+            sent = [await _read_json(request)] if request.method == "POST" else []
+            made = await run_in_threadpool(handler, request, *sent)
+            return made if isinstance(made, Response) else JSONResponse(made)
 
         return answer
 
@@ -100,10 +102,10 @@ async def _read_json(request: Request) -> Record:
         raise HTTPException(415, "send JSON")
     try:
         body = parsed_json(await request.body())
-    except ValueError as error:
-        raise HTTPException(400, "send valid JSON, not nested deeply") from error
+    except ValueError:
+        body = None
     if not isinstance(body, dict):
-        raise HTTPException(400, "send a JSON object")
+        raise HTTPException(400, "send a JSON object, not nested deeply")
     return body
 
 
@@ -129,13 +131,9 @@ def listening(host: str, port: int) -> socket.socket:
         raise OSError(error.errno, f"{error.strerror}; give another port or host", f"{host}:{port}") from error
 
 
-def run(app: Starlette, at: socket.socket) -> None:
-    """Serve until Ctrl-C or SIGTERM, which is raised again once every request has its answer."""
-    uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[at])
-
-
-@contextmanager
-def until_stopped() -> Iterator[None]:
-    """Ctrl-C or SIGTERM ends the block, and is no error: it is the way to stop a server."""
+def run(app: Starlette, at: socket.socket, announce: Callable[[Record], None], links: Record) -> None:
+    """Announce the links and serve, until Ctrl-C or SIGTERM once every request has its answer: that is no error, but
+    the way to stop a server."""
     with handled(signal.SIGTERM, signal.default_int_handler), suppress(KeyboardInterrupt):
-        yield
+        announce(links)
+        uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[at])

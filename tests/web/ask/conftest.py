@@ -18,7 +18,7 @@ OpenSurvey = Callable[..., Survey]
 @pytest.fixture(autouse=True)
 def one_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process of a model comes from the server of all tests; one by "spawn" imports for five seconds."""
-    monkeypatch.setattr("nearkin.web.ask.survey.get_context", lambda _: FORKSERVER)
+    monkeypatch.setattr("nearkin.web.ask.model.get_context", lambda _: FORKSERVER)
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from nearkin.web.ask import Plan, Texts, ask_app
+from nearkin.web.ask import Plan, ask_app
+from nearkin.web.ask.plan import shipped
 from nearkin.web.ask.questions import Items
-from nearkin.web.ask.server import shipped
 from tests.web.ask.conftest import OpenSurvey
 from tests.web.browser import complaints, served, wait_until
 
@@ -34,9 +34,9 @@ def test_all_buttons_are_in_sight(browser: Any, open_survey: OpenSurvey, tmp_pat
     for file in files:
         Image.new("RGB", (900, 700), "grey").save(file)
     items = Items([file.stem for file in files], ["with a text", "", "", "", ""], files, [None] * 5)
-    survey = open_survey(Plan(form=form, active=False), items=items)
+    survey = open_survey(Plan(form=form, active=False, goal=100), items=items)
     images = "[...document.querySelectorAll('#ask img')]"
-    with served(ask_app(survey, Texts(goal=100))) as address:
+    with served(ask_app(survey)) as address:
         browser.get(f"{address}/{survey.tokens[0]}/r/{survey.join().key}")
         wait_until(lambda: browser.execute_script(f"return {images}.length > 2 && {images}.every((i) => i.complete)"))
         for width, height in SIZES:
@@ -56,8 +56,8 @@ def test_all_buttons_are_in_sight(browser: Any, open_survey: OpenSurvey, tmp_pat
 
 
 def test_thirty_answers_undo_and_reload(browser: Any, open_survey: OpenSurvey) -> None:
-    survey = open_survey(names=NAMES)
-    app = ask_app(survey, Texts(goal=100))
+    survey = open_survey(Plan(active=False, repeat_share=0, goal=100), NAMES)
+    app = ask_app(survey)
     with served(app) as address:
         browser.get(f"{address}/{survey.tokens[0]}/")
         wait_until(lambda: browser.execute_script("return !document.getElementById('start').hidden"))
@@ -94,8 +94,8 @@ def shown(browser: Any, section: str) -> bool:
 @pytest.mark.parametrize("language", ["de", "zh"])  # the keys of all are compared in test_texts.py
 def test_the_page_speaks_the_language_it_is_given(browser: Any, open_survey: OpenSurvey, language: str) -> None:
     words = shipped(language)
-    survey = open_survey(Plan(active=False, practice=1))
-    with served(ask_app(survey, Texts(words, goal=3, break_every=2, finish="C0DE"))) as address:
+    survey = open_survey(Plan(active=False, practice=1, words=words, goal=3, break_every=2, finish="C0DE"))
+    with served(ask_app(survey)) as address:
         browser.get(f"{address}/{survey.tokens[0]}/r/{survey.invited('anna').key}")
         wait_until(lambda: shown(browser, "start"))
         assert browser.execute_script("return document.documentElement.lang") == language
@@ -131,9 +131,9 @@ def test_a_rater_who_was_invited_agrees_and_fills_in_before_the_first_question(
 ) -> None:
     words = shipped("en") | {"consent": "I agree.", "instructions": "Look at the shape."}
     fields = [{"name": "age", "number": True, "required": True}, {"name": "eyes", "options": ["blue", HOSTILE]}]
-    survey = open_survey()
+    survey = open_survey(Plan(active=False, words=words, fields=fields))
     key = survey.invited("anna").key
-    with served(ask_app(survey, Texts(words, fields))) as address:
+    with served(ask_app(survey)) as address:
         browser.get(f"{address}/{survey.tokens[0]}/r/{key}?PROLIFIC_PID=p1")
         wait_until(lambda: shown(browser, "start"))
         assert browser.execute_script("return $('who').hidden")  # the name is known

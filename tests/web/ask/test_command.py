@@ -16,7 +16,7 @@ from tests.processes import Program
 @pytest.fixture
 def things(tmp_path: Path) -> Path:
     path = tmp_path / "things.csv"
-    path.write_text("name\nred\ngreen\nblue\ngrey\n", encoding="utf-8")
+    path.write_text("id\nred\ngreen\nblue\ngrey\n", encoding="utf-8")
     return path
 
 
@@ -54,7 +54,7 @@ def test_a_signal_ends_it_in_order_with_its_counts(things: Path, number: signal.
         assert errors == ""
         ended = json.loads(out)
     assert (ended["answers"], ended["raters"]) == (1, 1)
-    assert (ended["error"], ended["left_out"], ended["rule"]) == (None, [], "No rater is left out.")
+    assert (ended["error"], ended["left_out"], ended["max_wrong"]) == (None, [], None)
     assert Path(ended["out"]).read_text(encoding="utf-8").count("\n") == 2
     assert Path(ended["journal"]).is_file()
 
@@ -104,7 +104,7 @@ def test_the_rules_of_a_study_reach_the_page(things: Path) -> None:
         call(link, "api/join", {"key": key, "agreed": True, "fields": {"age": "30"}})
         assert call(link, f"api/r/{key}/question")["practice"]
         state = json.loads(urlopen(began["links"]["results"] + "state").read())
-        assert state["rule"].startswith("Left out: raters with more than 0 catch questions answered wrong.")
+        assert (state["left_out"], state["max_wrong"]) == ([], 0)
     refused(
         "there are no catch questions; give catch too",
         "ask",

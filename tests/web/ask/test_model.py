@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from nearkin.records import Comparisons
-from nearkin.web.ask import survey
+from nearkin.web.ask import model
+from nearkin.web.ask.model import Learner, fit
 from nearkin.web.ask.questions import FORMS, Question
-from nearkin.web.ask.survey import Learner, fit
 from tests.web.browser import wait_until
 
 
@@ -81,7 +81,7 @@ def learner():
 def test_a_model_whose_process_is_killed_says_so_and_learns_again(monkeypatch, learner):
     made = job("triplet", learnt("triplet", count=40), 1)
     with monkeypatch.context() as patched:
-        patched.setattr(survey, "fit", ends)
+        patched.setattr(model, "fit", ends)
         learner.offer(lambda: made, 40)
         wait_until(lambda: learner.take() is None and learner.failure)
     assert "Broken" in str(learner.failure)

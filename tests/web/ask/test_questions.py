@@ -23,9 +23,9 @@ def test_pictures_of_a_folder_are_called_by_their_files(tmp_path: Path) -> None:
 
 
 def test_a_table_of_names(tmp_path: Path) -> None:
-    items = read_items(write(tmp_path / "items.csv", "name\nred\ngreen\nblue\n"))
-    assert list(items.ids) == list(items.texts) == ["red", "green", "blue"]
-    assert len(read_items(write(tmp_path / "bare.csv", "red\ngreen\nblue\n"), header=False)) == 3
+    for name, text in (("items.csv", "id\nred\ngreen\nblue\n"), ("items.txt", "red\ngreen\nblue\n")):
+        items = read_items(write(tmp_path / name, text))
+        assert list(items.ids) == list(items.texts) == ["red", "green", "blue"]
 
 
 def test_a_table_with_pictures_texts_and_links(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_what_cannot_be_shown_is_refused(tmp_path: Path, table: str, said: str) 
 
 def test_unknown_columns_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="call the names' column id"):
-        read_items(write(tmp_path / "items.csv", "x,y\na,b\nc,d\ne,f\n"), header=True)
+        read_items(write(tmp_path / "items.csv", "x,y\na,b\nc,d\ne,f\n"))
 
 
 def test_a_missing_or_empty_place_is_refused(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_missing_or_empty_place_is_refused(tmp_path: Path) -> None:
 
 
 def test_catch_questions_name_items(tmp_path: Path) -> None:
-    items = read_items(write(tmp_path / "items.csv", "name\nred\ngreen\nblue\n"))
+    items = read_items(write(tmp_path / "items.csv", "id\nred\ngreen\nblue\n"))
     assert read_catch(write(tmp_path / "c.csv", "anchor,near,far\nblue,green,red\n"), items) == ((2, 1, 0),)
     with pytest.raises(ValueError, match="far 'pink' is not among the 3 known ids, such as"):
         read_catch(write(tmp_path / "c.csv", "anchor,near,far\nblue,green,pink\n"), items)

@@ -7,8 +7,8 @@ from unittest.mock import patch
 import pytest
 from starlette.testclient import TestClient
 
-from nearkin.web.ask import Survey, Texts, ask_app
-from nearkin.web.ask.server import shipped
+from nearkin.web.ask import Plan, Survey, ask_app
+from nearkin.web.ask.plan import shipped
 from tests.web.ask.conftest import OpenSurvey
 
 HOSTILE = '<script>alert("x")</script>'
@@ -17,15 +17,15 @@ NAMES = ["a", "b", HOSTILE, "d"]
 
 @pytest.fixture
 def survey(open_survey: OpenSurvey) -> Survey:
-    made = open_survey(names=NAMES)
+    words = shipped("en") | {"consent": "I agree"}
+    made = open_survey(Plan(active=False, repeat_share=0.0, words=words, goal=5), NAMES)
     made.tokens = "token", "admin"
     return made
 
 
 @pytest.fixture
 def client(survey: Survey) -> Iterator[TestClient]:
-    words = shipped("en") | {"consent": "I agree"}
-    with TestClient(ask_app(survey, Texts(words, goal=5)), raise_server_exceptions=True) as made:
+    with TestClient(ask_app(survey), raise_server_exceptions=True) as made:
         yield made
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nearkin.web.ask import Plan, Texts, read_study
+from nearkin.web.ask import Plan, read_study
+from nearkin.web.ask.plan import LANGUAGES, shipped
 from nearkin.web.ask.questions import FORMS
-from nearkin.web.ask.server import LANGUAGES, shipped
 from tests.covering import each
 
 
@@ -52,14 +52,13 @@ def test_a_file_changes_some_texts_and_its_language_gives_the_others(tmp_path: P
         "[rules]\nbreak_every = 20\nactive = false\nrandom_share = 0.3\n",
         encoding="utf-8",
     )
-    texts, rules = read_study(str(path), goal=7)
-    assert (texts.goal, texts.break_every) == (7, 20)
-    assert Plan(**rules) == Plan(active=False, random_share=0.3)
-    assert texts.words == shipped("de") | {"consent": "Ich stimme zu, dass …"}
-    assert texts.fields == [{"name": "age", "number": True}]
+    plan = read_study(str(path), goal=7)
+    assert (plan.goal, plan.break_every, plan.active, plan.random_share) == (7, 20, False, 0.3)
+    assert plan.words == shipped("de") | {"consent": "Ich stimme zu, dass …"}
+    assert plan.fields == [{"name": "age", "number": True}]
     own = "\n".join(f'{name} = "x"' for name in shipped("en"))
     path.write_text(own, encoding="utf-8")  # another language: all of its texts
-    assert set(read_study(str(path))[0].words.values()) == {"x"}
+    assert set(read_study(str(path)).words.values()) == {"x"}
 
 
 @each(
@@ -95,4 +94,4 @@ def test_bytes_that_are_no_text_and_a_missing_file_are_named(tmp_path: Path) -> 
 
 def test_a_completion_code_needs_a_goal() -> None:
     with pytest.raises(ValueError, match="goal is None; give goal too"):
-        Texts(finish="C0DE")
+        Plan(finish="C0DE")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.manifold import TSNE
 
 import nearkin as nk
 from nearkin.web.explore import Columns, Explorer, open_collection
@@ -19,13 +18,15 @@ N = 120
 def short_maps() -> Iterator[None]:
     """Maps of neighbours take few steps: for fixtures of several tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TSNE.__init__.__kwdefaults__, "max_iter", 250)
+        patch.setattr("nearkin.web.explore.server.STEPS", 250)
         yield
 
 
 @pytest.fixture(autouse=True)
-def quickly_mapped(few_steps: None) -> None:
+def quickly_mapped() -> Iterator[None]:
     """The same for each test."""
+    with short_maps():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ def use_the_page(browser: Any, explorer: Explorer) -> None:
     assert names(browser, 0) == [answer["about"][row]["id"] for row in answer["exact"]]
     assert HOSTILE not in names(browser, 0)  # the row itself is no neighbour
     assert run(browser, "return $('chosen').querySelector('b').textContent") == HOSTILE
-    for at in (0, 3, 5):
+    for at in (0, 1, 3):
         run(browser, f"$('oversample').value = {at}; $('oversample').dispatchEvent(new Event('input'))")
         for number in (0, 1):
             found = answer["found"][number][at]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.web.explore import Columns, collect_rows, open_collection
+from nearkin.web.explore import Collection, Columns, open_collection
 from nearkin.web.explore.collection import OVERSAMPLES
 from nearkin.web.explore.server import Explorer
 from tests.cli.conftest import run_json
@@ -50,17 +50,22 @@ def test_exact_neighbours_and_distances_are_those_of_the_rows(explorer: Explorer
         assert score == pytest.approx(((decoded - rows[3]) ** 2).sum(), rel=1e-3, abs=1e-3)
 
 
+def others(order: np.ndarray, row: int, k: int = 5) -> list[int]:
+    """The first k of an order of vectors without one of them."""
+    return [other for other in order.tolist() if other != row][:k]
+
+
 @each(("metric", "norms"), [("ip", False), ("ip", True), ("cosine", False)])
 def test_other_metrics(metric: str, norms: bool, rows: np.ndarray) -> None:
     quantizer = nk.ProductQuantizer(4, 32, random_state=0)
     index = nk.Index.build(rows, quantizer, metric=metric, keep_vectors=True, norms=norms)
-    collection = collect_rows(index, k=5)
-    (answer,) = collection.answers(rows[4:5])
+    collection = Collection(index, k=5)
+    (answer,) = collection.answers(np.array([4]))
     X = rows if metric == "ip" else rows / np.linalg.norm(rows, axis=1, keepdims=True)
     products = X @ X[4]
-    assert answer.exact == np.argsort(-products, kind="stable")[:5].tolist()
-    scores, found = index.search(rows[4:5], 5)
-    assert answer.found[0][0] == found[0].tolist()
+    assert answer.exact == others(np.argsort(-products, kind="stable"), 4)
+    scores, found = index.search(rows[4:5], 6)
+    assert answer.found[0][0] == others(found[0], 4)
     np.testing.assert_allclose([answer.coded[0][row] for row in found[0].tolist()], scores[0], rtol=1e-5)
     for row, score in answer.true.items():
         assert score == pytest.approx(products[row], rel=1e-4, abs=1e-5)
@@ -72,28 +77,27 @@ def test_other_metrics(metric: str, norms: bool, rows: np.ndarray) -> None:
 def test_bits_are_asked_with_the_vectors_given(rows: np.ndarray) -> None:
     index = nk.Index.build(rows, nk.ITQ(n_bits=8, random_state=0), metric="hamming")
     with pytest.raises(ValueError, match="keep_vectors=True"):
-        collect_rows(index)
-    (answer,) = collect_rows(index, rows, k=5).answers(rows[4:5])
-    scores, found = index.search(rows[4:5], 5)
-    assert answer.found[0][0] == found[0].tolist()
+        Collection(index)
+    (answer,) = Collection(index, rows, k=5).answers(np.array([4]))
+    scores, found = index.search(rows[4:5], 6)
+    assert answer.found[0][0] == others(found[0], 4)
     assert [answer.coded[0][row] for row in found[0].tolist()] == scores[0].tolist()
 
 
 def test_without_exact_rows_the_codes_alone_are_shown(rows: np.ndarray) -> None:
     index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, random_state=0))
-    collection = collect_rows(index, k=5)
-    Q = collection.vectors(np.array([4]))
-    (answer,) = collection.answers(Q)
-    assert answer.exact is None
-    assert answer.true == {}
-    assert answer.found == [[index.search(Q, 5)[1][0].tolist()]]
+    collection = Collection(index, k=5)
+    (answer,) = collection.answers(np.array([4]))
+    assert (answer.exact, answer.true) == (None, {})
+    assert answer.found == [[others(index.search(collection.vectors(np.array([4])), 6)[1][0], 4)]]
 
 
 def test_an_inverted_file_that_visits_one_list(rows: np.ndarray) -> None:
     index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, n_lists=12, random_state=0), n_probe=1, keep_vectors=True)
-    collection = collect_rows(index, k=50)
-    (answer,) = collection.answers(rows[:1])
+    collection = Collection(index, k=50)
+    (answer,) = collection.answers(np.array([0]))
     assert 0 < len(answer.found[0][0]) < 50  # the list holds no more, and what is missing is no row
+    assert all(0 not in one and -1 not in one for one in answer.found[0])
     lists = collection.views[0].lists()
     assert lists is not None
     assert len(set(lists[answer.found[0][0]])) == 1
@@ -106,13 +110,13 @@ def test_the_share_kept_counts_k_other_rows(metric: str, rows: np.ndarray) -> No
     index = nk.Index.build(rows, nk.quantization.ScalarQuantizer(4), metric=metric, keep_vectors=True)
     X = rows / np.linalg.norm(rows, axis=1, keepdims=True) if metric == "cosine" else rows
 
-    def others(Y: np.ndarray) -> np.ndarray:  # the ten lines of NumPy: ten neighbours of X among other rows of Y
+    def nearest(Y: np.ndarray) -> np.ndarray:  # the ten lines of NumPy: ten neighbours of X among other rows of Y
         far = ((X[:, None] - Y) ** 2).sum(axis=2) if metric == "l2" else -X @ Y.T
         np.fill_diagonal(far, np.inf)
         return np.argsort(far, axis=1)[:, :10]
 
-    collection = collect_rows(index, k=10)
-    exact, found = others(X), others(collection.views[0].decoded(np.arange(N)))
+    collection = Collection(index, k=10)
+    exact, found = nearest(X), nearest(collection.views[0].decoded(np.arange(N)))
     share = np.mean([len(set(e) & set(f)) / 10 for e, f in zip(exact, found, strict=True)])
     columns = Columns(collection)
     columns.run()
@@ -129,7 +133,7 @@ def test_no_share_is_shown_where_a_search_returns_all_rows(rows: np.ndarray) -> 
     """Of ten rows, ten neighbours were "100 % kept"."""
     index = nk.Index.build(rows[:10], nk.ProductQuantizer(2, 8, random_state=0), keep_vectors=True)
     for k in (9, 10, 20):
-        collection = collect_rows(index, k=k)
+        collection = Collection(index, k=k)
         columns = Columns(collection)
         columns.run()
         (shown,) = Explorer("idx", collection, columns).about()["indexes"]
@@ -160,7 +164,7 @@ def test_all_columns_of_a_table_are_read_and_searched(folder: Path, tmp_path: Pa
 
 
 def test_an_exact_index_and_a_map_show_their_own_rows(rows: np.ndarray, tmp_path: Path) -> None:
-    (answer,) = collect_rows(nk.Index.build(rows), k=5).answers(rows[4:5])
+    (answer,) = Collection(nk.Index.build(rows), k=5).answers(np.array([4]))
     assert answer.exact == answer.found[0][0]
     assert all(answer.true[row] == pytest.approx(answer.coded[0][row], abs=1e-4) for row in answer.rows())
     comparisons = nk.data.comparisons_from_vectors(rows[:12, :2], 300, random_state=0)
@@ -176,7 +180,7 @@ def test_a_copy_of_a_neighbour_is_not_a_neighbour_lost(metric: str) -> None:
     X = np.repeat(np.eye(6, dtype=np.float32), 20, axis=0)[np.random.default_rng(0).permutation(120)]
     index = nk.Index.build(X, nk.quantization.ScalarQuantizer(16), metric=metric, keep_vectors=True)
     backwards = nk.Index.build(X[::-1].copy(), index.quantizer, np.arange(120)[::-1], metric)
-    collection = collect_rows(index, other=backwards, k=10)
+    collection = Collection(index, other=backwards, k=10)
     assert collection.lost(np.arange(120)).max() == 0
 
 

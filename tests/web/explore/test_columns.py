@@ -1,16 +1,11 @@
 """What colours a map: errors, lists, neighbours lost; and where it puts the rows."""
 
-import os
-import sys
-import threading
-
 import numpy as np
 import pytest
-from sklearn.manifold import TSNE
 
 import nearkin as nk
-from nearkin.web.explore import Columns, Explorer, collect_rows
-from nearkin.web.explore.server import SAMPLE, neighbour_preserving
+from nearkin.web.explore import Collection, Columns, Explorer
+from nearkin.web.explore.server import SAMPLE, STEPS, neighbour_preserving
 
 
 def test_errors_and_losses_are_those_of_the_index(explorer: Explorer, rows: np.ndarray) -> None:
@@ -28,46 +23,29 @@ def test_errors_and_losses_are_those_of_the_index(explorer: Explorer, rows: np.n
 
 
 def test_the_map_is_two_columns_or_two_axes(rows: np.ndarray) -> None:
-    flat = Columns(collect_rows(nk.Index.build(rows[:, :2])))
+    flat = Columns(Collection(nk.Index.build(rows[:, :2])))
     np.testing.assert_array_equal(flat.layouts["map"].values, rows[:, :2])
-    axes = Columns(collect_rows(nk.Index.build(rows))).layouts["pca"].values
+    axes = Columns(Collection(nk.Index.build(rows))).layouts["pca"].values
     centred = rows - rows.mean(axis=0)
     spread = np.linalg.svd(centred, compute_uv=False)[:2]
     np.testing.assert_allclose(np.linalg.norm(axes, axis=0), spread, rtol=1e-3)
-    assert Columns(collect_rows(nk.Index.build(rows[:, :1]))).layouts["pca"].values.shape == (len(rows), 2)
+    assert Columns(Collection(nk.Index.build(rows[:, :1]))).layouts["pca"].values.shape == (len(rows), 2)
 
 
 def test_of_many_rows_some_are_drawn(rows: np.ndarray) -> None:
-    columns = Columns(collect_rows(nk.Index.build(rows)), most=30)
+    columns = Columns(Collection(nk.Index.build(rows)), most=30)
     assert len(columns.rows) == len(columns.layouts["pca"].values) == 30
     assert (np.diff(columns.rows) > 0).all()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only there a thread has its own niceness")
-def test_measuring_leaves_the_processor_to_the_browser(rows: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While 100,000 rows were compared, panning the map fell from 60 to 40 frames a second."""
-    columns, seen, done = Columns(collect_rows(nk.Index.build(rows))), [], threading.Event()
-
-    def run() -> None:
-        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
-        done.set()
-
-    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    monkeypatch.setattr(columns, "run", run)
-    columns.start()
-    assert done.wait(60)
-    assert seen == [max(before, 10)]
-    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
 
 
 def test_rows_beyond_the_sample_lie_among_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SAMPLE >= 1000
     monkeypatch.setattr("nearkin.web.explore.server.SAMPLE", 60)
-    monkeypatch.setitem(TSNE.__init__.__kwdefaults__, "max_iter", 1000)  # as in use
+    monkeypatch.setattr("nearkin.web.explore.server.STEPS", STEPS)  # as in use
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 150)
     X = (rng.normal(size=(150, 6)) + 40 * labels[:, None]).astype(np.float32)
-    places = neighbour_preserving(collect_rows(nk.Index.build(X)), np.arange(150))
+    places = neighbour_preserving(Collection(nk.Index.build(X)), np.arange(150))
     middle = np.stack([places[labels == side].mean(axis=0) for side in (0, 1)])
     nearer = np.linalg.norm(places[:, None] - middle, axis=2).argmin(axis=1)
     assert (nearer == labels).all()

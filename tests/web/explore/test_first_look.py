@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.web.explore import Columns, Explorer, collect_rows, explore_app
-from nearkin.web.explore.collection import Pictures
+from nearkin.web.explore import Collection, Columns, Explorer, explore_app
 from nearkin.web.explore.server import single_page
 from tests.web.browser import complaints, served, wait_until
 from tests.web.explore.conftest import HOSTILE, N, short_maps
@@ -26,9 +25,9 @@ def table(rows: np.ndarray) -> Explorer:
         "price (EUR)": np.array(["" if n == 5 else f"{n / 2}" for n in range(N)]),
         "note": np.array([f'{HOSTILE}, "{n}"' for n in range(N)]),
     }
-    pictures = Pictures(np.zeros((N, 8, 8), np.uint8))
+    pictures = list(np.zeros((N, 8, 8), np.uint8))
     index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, random_state=0), keep_vectors=True)
-    collection = collect_rows(index, texts=columns, pictures=pictures, k=5)
+    collection = Collection(index, texts=columns, pictures=pictures, k=5)
     made = Columns(collection)
     with short_maps():
         made.run()

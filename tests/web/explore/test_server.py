@@ -3,11 +3,14 @@
 import io
 import json
 import re
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from nearkin.web.explore import Explorer, explore_app
@@ -23,7 +26,7 @@ def client(explorer: Explorer):
 
 def test_the_page_and_what_it_asks_for(client: TestClient, explorer: Explorer) -> None:
     about = client.get("/token/about").json()
-    assert (about["rows"], about["shown"], about["k"], about["oversamples"]) == (N, N, 5, [2, 4, 8, 16, 32])
+    assert (about["rows"], about["shown"], about["k"], about["oversamples"]) == (N, N, 5, [2, 8, 32])
     assert [column["name"] for column in about["layouts"]] == ["pca", "neighbours"]
     assert {"error0", "lost0", "error1", "lost1"} <= {column["name"] for column in about["colours"]}
     assert about["columns"] == ["label"]
@@ -84,7 +87,12 @@ def test_names_go_out_as_data_only(client: TestClient) -> None:
 
 def test_the_command_prints_a_link_that_opens_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served = []
-    monkeypatch.setattr("nearkin.web.serving.run", lambda app, at: served.append((app, at.getsockname())))
+
+    def serve(app: Starlette, at: socket.socket, announce: Callable[[dict], None], links: dict) -> None:
+        announce(links)
+        served.append((app, at.getsockname()))
+
+    monkeypatch.setattr("nearkin.web.serving.run", serve)
     words = "explore", folder / "idx", "--vectors", folder / "X.npy", "--port", 0
     said = run(*words)
     assert said.exit_code == 0, said.output

@@ -21,12 +21,6 @@ _MEDIA = {
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".gif", ".webp"), "image"),
     **dict.fromkeys((".mp3", ".wav", ".ogg", ".m4a"), "sound"),
 }
-_COLUMNS = {
-    "id": ("id", "name", "item", "object"),
-    "text": ("text", "label", "title", "description"),
-    "file": ("image", "picture", "photo", "sound", "audio", "file"),
-    "link": ("link", "url"),
-}
 
 
 @dataclass(frozen=True)
@@ -61,19 +55,19 @@ class Items:
         return {"number": number, "text": self.texts[number], "media": kind, "link": link}
 
 
-def read_items(path: str | os.PathLike[str], *, header: bool | None = None) -> Items:
+def read_items(path: str | os.PathLike[str]) -> Items:
     """Items of a folder of pictures or sounds, of a table (.csv, .tsv, .parquet), or of a saved ordinal embedding.
 
-    Links that lead out of the folder are none of its pictures. A .txt has a name a line. A table has columns called id
-    (name), text (label), image or sound (files in the table's folder) and link, or without a `header` one column of
-    names. FileNotFoundError, or ValueError for fewer than three items, names that repeat, or files that are missing or
-    outside the table's folder.
+    Links that lead out of the folder are none of its pictures. A .txt has a name a line. A table has a column of ids
+    under a usual name or of texts called text, and may have image or sound (files in the table's folder) and link.
+    FileNotFoundError, or ValueError for fewer than three items, names that repeat, or files that are missing or outside
+    the table's folder.
     """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give a folder of pictures, a table, or an embedding's folder")
     if not path.is_dir():
-        return _of_table(path, header)
+        return _of_table(path)
     if (path / "config.json").is_file():
         return named_items(OrdinalEmbedding.load(path).objects_.tolist())
     found = sorted(file for file in path.iterdir() if file.suffix.lower() in _MEDIA and is_inside(file, path))
@@ -97,24 +91,23 @@ def read_catch(path: str | os.PathLike[str], items: Items) -> tuple[tuple[int, i
     return tuple(zip(*columns, strict=True))
 
 
-def _of_table(path: Path, header: bool | None) -> Items:
+def _of_table(path: Path) -> Items:
     if path.suffix.lower() == ".txt":
         return named_items(read_column(path).tolist())
-    table = read_table(path) if header is None else read_table(path, header=header)
-    columns = {name.lower(): column.text() for name, column in table.columns.items()}
-    found = {role: next((columns[name] for name in names if name in columns), None) for role, names in _COLUMNS.items()}
-    if found["id"] is None and found["text"] is None:
-        if len(columns) > 1 or table.header:
-            raise ValueError(
-                f"{path} has the columns {', '.join(columns)}; call the names' column id, and others text, image, "
-                "sound or link; or type header=False for one column of names"
-            )
-        found["id"] = next(iter(columns.values()))
-    names = found["id"] or found["text"] or []
+    table = read_table(path)
+    ids, columns = table.role("id"), {name: column.text() for name, column in table.columns.items()}
+    texts = columns.get("text")
+    names = texts if ids is None else ids.text()
+    if names is None:
+        raise ValueError(
+            f"{path} has the columns {', '.join(columns)}; call the names' column id, and others text, image, sound or "
+            "link, or give a .txt with a name a line"
+        )
     empty = [""] * len(names)
-    texts = found["text"] or (names if found["file"] is None else empty)
-    files = [_inside(path.parent, name) if name else None for name in found["file"] or empty]
-    return Items(names, texts, files, [_checked_link(link) for link in found["link"] or empty])
+    media = columns.get("image") or columns.get("sound") or empty
+    files = [_inside(path.parent, name) if name else None for name in media]
+    shown = texts or (names if media is empty else empty)
+    return Items(names, shown, files, [_checked_link(link) for link in columns.get("link", empty)])
 
 
 def _inside(folder: Path, name: str) -> Path:

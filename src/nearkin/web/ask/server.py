@@ -1,59 +1,45 @@
 """The pages of a survey: the raters' behind one token, the experimenter's, with results, behind another."""
 
-import csv
+import io
 import json
 import math
 import os
-import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from importlib.resources import files
-from pathlib import Path
-from shutil import make_archive
 from statistics import median
-from tempfile import TemporaryDirectory
-from typing import Any
-from urllib.parse import quote
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, Response
 
-from nearkin._check import check_output
-from nearkin._fields import counted
-from nearkin._storage import regular_file
-from nearkin._types import Record
-from nearkin.jobs import embed_comparisons
+from nearkin._fields import Record
+from nearkin.jobs import outputs
 from nearkin.web import serving
+from nearkin.web.ask.journal import journal_path
+from nearkin.web.ask.plan import Plan
 from nearkin.web.ask.questions import Items, Question, Shown
-from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Survey, journal_path, spreadsheet_cell
+from nearkin.web.ask.survey import Rater, Survey, as_csv, spreadsheet_cell
 
-_NAMED = 20  # raters left out that a sentence names
 _SECONDS = 5  # for one question, of which the page informs people before they begin
+_ANSWER = {"question": None, "choice": None, "seconds": 0.0, "hidden": 0.0}  # what is sent, and what is not
 
 
 def result(survey: Survey) -> Record:
-    """Counts, the last fit's error with its counts, and who is left out; "summary" and "rule" are these in words."""
-    given = [rater for rater in list(survey.raters.values()) if rater.answered]
-    out, most = [rater.name for rater in given if survey.left_out(rater)], survey.plan.max_wrong
-    rule, text, error, wrong, held_out = "No rater is left out.", "", None, 0, 0
-    if most is not None:
-        named = f"{', '.join(out[:_NAMED])}{', ...' if len(out) > _NAMED else ''}"
-        so_far = f"{len(out)} of {counted(len(given), 'rater')}: {named}" if out else "none"
-        rule = f"Left out: raters with more than {counted(most, 'catch question')} answered wrong. So far {so_far}."
-    if survey.curve:
-        _, error, held_out = survey.curve[-1]
-        wrong, asked = round(error * held_out), held_out // len(survey.form.comparisons)
-        of = f"{counted(held_out, 'comparison')} of " if asked < held_out else ""
-        text = f", triplet error {error:.3f} ({wrong:,} wrong of {of}{counted(asked, 'held-out answer')})"
-    n_answers, n_items = len(survey.answered()), len(survey.items)
-    by = f"{counted(n_items, 'item')} by {counted(len(given) - len(out), 'rater')}"
+    """Counts, the last fit's error on held-out comparisons with their counts, and the raters who are left out because
+    they answered more than `max_wrong` catch questions wrong."""
+    _, error, held_out = survey.curve[-1] if survey.curve else (0, None, 0)
     return {
-        "items": n_items, "answers": n_answers, "error": error, "wrong": wrong, "held_out": held_out, "left_out": out,
-        "rule": rule, "summary": f"{counted(n_answers, 'answer')} on {by}{text}",
-    }  # fmt: skip
+        "items": len(survey.items),
+        "answers": len(survey.answered()),
+        "raters": len(survey.raters),
+        "error": error,
+        "wrong": None if error is None else round(error * held_out),
+        "held_out": held_out,
+        "left_out": [rater.name for rater in list(survey.raters.values()) if survey.left_out(rater)],
+        "max_wrong": survey.plan.max_wrong,
+    }
 
 
 def state(survey: Survey) -> Record:
@@ -110,136 +96,33 @@ def _share(values: list[bool]) -> float | None:
 
 
 def results_zip(survey: Survey) -> bytes:
-    """A zip: answers.csv, those that do not count (left_out.csv), raters.csv, all that happened without the raters'
-    secrets (journal.jsonl), and what `nearkin embed --dim auto` makes of the answers: maps, errors, dimensions."""
-    with TemporaryDirectory() as folder:
-        root, told = Path(folder, "results"), state(survey)
-        root.mkdir()
-        for name, counts in (("answers.csv", True), ("left_out.csv", False)):
-            AnswerTable(root / name, survey.items, survey.form, survey.raters).rewrite(survey.answered(counts))
-        given = (rater for rater in survey.raters.values() if rater.answered)
-        raters = [
-            row | r.parameters | r.fields | row | {"consent": r.consent, "consent_time": r.consent_time}
-            for row, r in zip(told["raters"], given, strict=True)
-        ]
-        raters = [
-            {spreadsheet_cell(name): spreadsheet_cell(v) if isinstance(v, str) else v for name, v in row.items()}
-            for row in raters
-        ]
-        with (root / "raters.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(dict.fromkeys(name for row in raters for name in row)))
-            writer.writeheader()
-            writer.writerows(raters)
-        journal = survey.journal.path.read_text(encoding="utf-8").splitlines(keepends=True)
-        text = "".join(line for line in journal if '"event": "links"' not in line)
-        for key, rater in survey.raters.items():
-            text = text.replace(key, json.dumps(rater.name, ensure_ascii=False)[1:-1])
-        (root / "journal.jsonl").write_text(text, encoding="utf-8")
-        (root / "README.txt").write_text("\n".join(_summary(survey, told, root)) + "\n", encoding="utf-8")
-        return Path(make_archive(f"{folder}/results", "zip", folder, "results")).read_bytes()
+    """A zip: answers.csv, those that do not count (left_out.csv), raters.csv, and all that happened without the raters'
+    secrets (journal.jsonl)."""
+    given = (rater for rater in survey.raters.values() if rater.answered)
+    rows = [
+        row | rater.parameters | rater.fields | row | {"consent": rater.consent, "consent_time": rater.consent_time}
+        for row, rater in zip(state(survey)["raters"], given, strict=True)
+    ]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = [names, *([row.get(name, "") for name in names] for row in rows)]
+    raters = as_csv([spreadsheet_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in table)
+    journal = survey.journal.path.read_text(encoding="utf-8").splitlines(keepends=True)
+    happened = "".join(line for line in journal if '"event": "links"' not in line)
+    for key, rater in survey.raters.items():
+        happened = happened.replace(key, json.dumps(rater.name, ensure_ascii=False)[1:-1])
+    content = io.BytesIO()
+    with ZipFile(content, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("results/answers.csv", survey.table(survey.answered()))
+        archive.writestr("results/left_out.csv", survey.table(survey.answered(False)))
+        archive.writestr("results/raters.csv", raters)
+        archive.writestr("results/journal.jsonl", happened)
+    return content.getvalue()
 
 
-def _summary(survey: Survey, told: Record, root: Path) -> Iterator[str]:
-    """The lines of README.txt in the zip; makes the map of the answers in `root`."""
-    yield f"Counted: {told['summary']}."
-    yield told["rule"]
-    weighed = sum(row["answers"] >= FEWEST_TO_WEIGH for row in told["raters"]) >= 2
-    options: Record = {"dim": "auto", "seed": survey.plan.seed, "raters": "estimated" if weighed else "equal"}
-    try:
-        made = embed_comparisons.embed_comparisons(root / "answers.csv", out=root / "map", **options)
-    except ValueError as error:
-        yield f"No map: {error}"
-        return
-    yield from made["notes"]
-    curve = made["dimension_curve"]
-    for row in zip(curve["dimension"], curve["error"], curve["standard_error"], strict=True):
-        yield "dimension {}: error of cross-validation {:.3f}, standard error {:.3f}".format(*row)
-    yield f"Coin flips would have an error of {curve['chance']:.3f} or more 19 times of 20."
-
-
-LANGUAGES = ("de", "en", "es", "fr", "zh")
-_FIELD: dict[str, type] = {"name": str, "label": str, "number": bool, "options": list, "required": bool}
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Texts of the raters' page, by their keys in web/texts/en.toml, and what raters fill in.
-
-    goal: number of answers of each rater. finish: a completion code, or an address, shown only after these; in an
-    address, {name} is replaced by a parameter of the rater. break_every: answers between two breaks.
-    """
-
-    words: Mapping[str, str] = field(default_factory=lambda: shipped("en"))
-    fields: Sequence[Record] = ()
-    goal: int | None = None
-    finish: str = ""
-    break_every: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.finish and self.goal is None:
-            raise ValueError("finish is given after the rater's last answer, and goal is None; give goal too")
-
-    def finish_of(self, rater: Rater) -> str:
-        """The code or address for a rater."""
-        said = self.finish
-        for name, value in rater.parameters.items():
-            said = said.replace(f"{{{name}}}", quote(value, safe=""))
-        return said
-
-
-def shipped(language: str) -> dict[str, str]:
-    """The texts in one of `LANGUAGES`."""
-    return tomllib.loads(files("nearkin.web").joinpath("texts", f"{language}.toml").read_text(encoding="utf-8"))
-
-
-def _is_field(one: object) -> bool:
-    return isinstance(one, dict) and "name" in one and all(isinstance(v, _FIELD.get(k, ())) for k, v in one.items())
-
-
-RULES = ("practice", "min_seconds", "max_answers", "n_catch", "max_wrong", "random_share", "active")  # of `Plan`
-_OF_TEXTS = ("break_every",)  # a rule of `Texts`
-
-
-def read_study(source: str = "en", **settings: Any) -> tuple[Texts, Record]:
-    """The texts of a language (de, en, es, fr, zh), or a TOML file's, with the other settings of `Texts`; and rules,
-    settings of `Plan`.
-
-    The language `lang` gives the texts that the file lacks; for a language that is not shipped it must have all. Its
-    tables [[fields]] are what raters fill in, its table [rules] has some of `RULES` and break_every. ValueError for
-    unknown keys, and for what is no text.
-    """
-    if source in LANGUAGES:
-        return Texts(shipped(source), **settings), {}
-    try:
-        given = tomllib.loads(regular_file(source).read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}; study is a TOML file, or one of {', '.join(LANGUAGES)}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"{source} is no TOML in UTF-8 ({error})") from error
-    lang, english = given.setdefault("lang", "en"), shipped("en")
-    known = shipped(lang) if lang in LANGUAGES else {}
-    fields = given.pop("fields", [])
-    if not isinstance(fields, list) or not all(map(_is_field, fields)):
-        raise ValueError(f"{source} has wrong [[fields]]; each has a name, and may have {', '.join(_FIELD)}")
-    rules = given.pop("rules", {})
-    if not isinstance(rules, dict) or not rules.keys() <= {*RULES, *_OF_TEXTS}:
-        raise ValueError(f"{source} has wrong [rules]; it may have {', '.join((*RULES, *_OF_TEXTS))}")
-    settings |= {name: rules.pop(name) for name in _OF_TEXTS if name in rules}
-    if wrong := [name for name, text in given.items() if name not in english or not isinstance(text, str)]:
-        raise ValueError(
-            f"{source} has {wrong[0]} = {given[wrong[0]]!r}; it may have texts called {', '.join(english)}, and fields "
-            "and rules"
-        )
-    words = known | given
-    if lacking := english.keys() - words.keys():
-        raise ValueError(f"{source} is in {lang!r}, of which nothing is shipped; it lacks {', '.join(sorted(lacking))}")
-    return Texts(words, fields, **settings), rules
-
-
-def shown(survey: Survey, texts: Texts, key: str) -> Record:
+def shown(survey: Survey, key: str) -> Record:
     """The record of a rater's open question, or the request to begin first."""
-    rater, words = survey.rater(key), texts.words
-    if not rater.begun and (words["instructions"] or words["consent"] or texts.fields):
+    rater, plan = survey.rater(key), survey.plan
+    if not rater.begun and (plan.words["instructions"] or plan.words["consent"] or plan.fields):
         return {"begin": True}
     asked, answered = survey.ask(key), len(survey.answers_of(rater))
     return {
@@ -249,60 +132,72 @@ def shown(survey: Survey, texts: Texts, key: str) -> Record:
         "answered": answered,
         "undo": bool(rater.answered),
         "next": [survey.items.shown(item) for item in (rater.planned or ("", (), None))[1]],
-        "finish": texts.finish_of(rater) if answered >= (texts.goal or 0) else "",
+        "finish": plan.finish_of(rater.parameters) if answered >= (plan.goal or 0) else "",
     }
 
 
-def joined(survey: Survey, words: Mapping[str, str], body: Record) -> Rater:
-    """The rater who begins; ValueError, in the page's language, without consent or where nobody else is needed."""
-    wanted = {"name": "", "key": "", "parameters": {}, "fields": {}}
-    name, key, given, filled = (body.get(name, default) for name, default in wanted.items())
+def joined(survey: Survey, body: Record) -> Record:
+    """The key of a rater who begins; ValueError, in the page's language, without consent or where nobody else is
+    needed."""
+    words = survey.plan.words
+    name, key = body.get("name", ""), body.get("key", "")
+    parameters, fields = body.get("parameters", {}), body.get("fields", {})
     if not isinstance(name, str) or not isinstance(key, str):
         raise ValueError("name must be text")
-    if not all(isinstance(d, dict) and all(isinstance(text, str) for text in d.values()) for d in (given, filled)):
+    if not all(isinstance(d, dict) and all(isinstance(text, str) for text in d.values()) for d in (parameters, fields)):
         raise ValueError("parameters and fields must be dictionaries of texts")
     if not key and survey.is_full():
         raise ValueError(words["full"])
     if words["consent"] and body.get("agreed") is not True:
         raise ValueError(words["tick"])
-    return survey.join(name, given, filled, key=key, consent=words["consent"])
+    return {"key": survey.join(name, parameters, fields, key=key, consent=words["consent"]).key}
 
 
-def ask_app(survey: Survey, texts: Texts | None = None, host: str = serving.LOCAL) -> Starlette:
+def about(plan: Plan) -> Record:
+    """What the raters' page loads first."""
+    names = "form", "words", "fields", "goal", "break_every", "min_seconds"
+    seconds = ((plan.goal or 0) + plan.practice) * max(_SECONDS, plan.min_seconds)
+    return {name: getattr(plan, name) for name in names} | {"minutes": math.ceil(seconds / 60)}
+
+
+def ask_app(survey: Survey, host: str = serving.LOCAL) -> Starlette:
     """The application of a survey: raters open `/{tokens[0]}/`, the experimenter `/{tokens[1]}/results/`."""
-    texts = texts or Texts()
-    about = {name: value for name, value in vars(texts).items() if name != "finish"}
-    plan, questions = survey.plan, (texts.goal or 0) + survey.plan.practice
-    minutes = math.ceil(questions * max(_SECONDS, plan.min_seconds) / 60)
-    about |= {"form": plan.form, "min_seconds": plan.min_seconds, "minutes": minutes}
 
-    def question(request: Request) -> Response:
-        return JSONResponse(shown(survey, texts, request.path_params["key"]))
+    def question(request: Request) -> Record:
+        return shown(survey, request.path_params["key"])
 
-    def answer(request: Request, body: Record) -> Response:
-        given = body.get("question"), body.get("choice"), body.get("seconds", 0.0), body.get("hidden", 0.0)
-        survey.answer(request.path_params["key"], *given)  # pyright: ignore[reportArgumentType]
+    def answer(request: Request, body: Record) -> Record:
+        sent = [body.get(name, default) for name, default in _ANSWER.items()]
+        survey.answer(request.path_params["key"], *sent)
         return question(request)
 
-    def undo(request: Request, body: Record) -> Response:
+    def undo(request: Request, body: Record) -> Record:
         survey.undo(request.path_params["key"])
         return question(request)
 
     def media(request: Request) -> Response:
-        number, files = request.path_params["number"], survey.items.files
-        if number >= len(files) or (file := files[number]) is None:
-            raise KeyError(number)
+        file = dict(enumerate(survey.items.files)).get(request.path_params["number"])
+        if file is None:
+            raise KeyError("media")
         return FileResponse(file)
 
     page, rater, experimenter = serving.page("ask.html"), *survey.tokens
-    gets = {"": page, "r/{key}": page, "api/r/{key}/question": question, "media/{number:int}": media}
-    gets["api/about"] = lambda request: JSONResponse(about)
-    posts: dict[str, serving.Post] = {"api/r/{key}/answer": answer, "api/r/{key}/undo": undo}
-    posts["api/join"] = lambda request, body: JSONResponse({"key": joined(survey, texts.words, body).key})
-    results = {
+    gets: dict[str, serving.Get] = {
+        "": page,
+        "r/{key}": page,
+        "api/about": lambda request: about(survey.plan),
+        "api/r/{key}/question": question,
+        "media/{number:int}": media,
+    }
+    posts: dict[str, serving.Post] = {
+        "api/join": lambda request, body: joined(survey, body),
+        "api/r/{key}/answer": answer,
+        "api/r/{key}/undo": undo,
+    }
+    results: dict[str, serving.Get] = {
         "results/": serving.page("results.html"),
-        "results/state": lambda request: JSONResponse(state(survey)),
-        "results/votes": lambda request: JSONResponse(votes(survey)),
+        "results/state": lambda request: state(survey),
+        "results/votes": lambda request: votes(survey),
         "results/results.zip": lambda request: Response(results_zip(survey), media_type="application/zip"),
     }
     routes = serving.secret_routes(rater, gets, posts) + serving.secret_routes(experimenter, results)
@@ -314,37 +209,27 @@ def collect(
     out: str | os.PathLike[str],
     plan: Plan | None = None,
     *,
-    texts: Texts | None = None,
-    raters: Sequence[str] = (),
+    names: Sequence[str] = (),
     resume: bool = False,
     host: str = serving.LOCAL,
     port: int = 8765,
     announce: Callable[[Record], None],
 ) -> Record:
     """Serve the page until Ctrl-C or SIGTERM; returns the files, the numbers of items, answers and raters, the error on
-    held-out answers with its counts, and who is left out by which rule.
+    held-out answers with its counts, and who is left out.
 
-    Once the page is there, `announce` is called with the same and the links, which are secrets and stay the same when a
-    survey is resumed. FileExistsError if `out` or its journal exists and `resume` is False.
+    Once the page is there, `announce` is called with the same and the links, one for each of the `names` of raters;
+    they are secrets and stay the same when a survey is resumed. FileExistsError if `out` or its journal exists and
+    `resume` is False.
     """
-    out, texts, plan = check_output(out), texts or Texts(), plan or Plan()
-    plan = replace(plan, goal=plan.goal or texts.goal)
+    out = outputs.check_ending(out, (".csv",))
     old = [path for path in (out, journal_path(out)) if path.exists()]
     if old and not resume:
         raise FileExistsError(f"{old[0]} exists; resume=True goes on with it, or give another name")
-    with (
-        serving.listening(host, port) as at,
-        closing(Survey(items, plan, out)) as survey,
-        serving.until_stopped(),
-    ):
+    with serving.listening(host, port) as at, closing(Survey(items, plan or Plan(), out)) as survey:
         page, results = (f"http://{host}:{at.getsockname()[1]}/{token}" for token in survey.tokens)
-        named = {name: f"{page}/r/{survey.invited(name).key}" for name in raters}
+        named = {name: f"{page}/r/{survey.invited(name).key}" for name in names}
+        files = {"out": str(out), "journal": str(survey.journal.path)}
         links = {"raters": f"{page}/", "results": f"{results}/results/", "named": named}
-        announce(_counts(survey) | {"links": links})
-        serving.run(ask_app(survey, texts, host), at)
-    return _counts(survey)
-
-
-def _counts(survey: Survey) -> Record:
-    files = {"out": str(survey.out), "journal": str(survey.journal.path)}
-    return files | result(survey) | {"raters": len(survey.raters)}
+        serving.run(ask_app(survey, host), at, announce, files | result(survey) | {"links": links})
+    return files | result(survey)

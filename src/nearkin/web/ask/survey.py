@@ -1,203 +1,37 @@
 """A survey: raters, questions, answers, and the model that chooses questions. The journal has each change first."""
 
 import csv
-import json
+import io
 import math
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, count
-from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
 
-from nearkin import Comparisons, OrdinalEmbedding
-from nearkin._check import check_choice, check_integer, check_real
-from nearkin._fields import MISSING, counted
-from nearkin._json import parsed_json
-from nearkin._storage import replacing, sync, try_lock
-from nearkin._types import Fields, Record
-from nearkin.metrics import triplet_error
+from nearkin import Comparisons
+from nearkin._fields import MISSING, Fields, Record, counted
+from nearkin._storage import replacing
+from nearkin.web.ask.journal import Journal, journal_path
+from nearkin.web.ask.model import Fitted, Learner
+from nearkin.web.ask.plan import Plan
 from nearkin.web.ask.questions import FORMS, Form, Items, Question, Shown
 from nearkin.web.serving import new_token
 
-FEWEST = 10  # answers before the first fit
-FEWEST_TO_WEIGH = 30  # answers of each of two raters before raters are weighed
-_GROWTH = 1.05  # a fit starts when there are this many times the answers of the last one
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A finished fit: embedding (n, p), the error on `held_out` comparisons (None without any), the next questions, and
-    raters' weights by number, the best one's 1 (none where all weigh the same)."""
-
-    embedding: np.ndarray
-    n_answers: int
-    error: float | None
-    held_out: int
-    questions: list[tuple[int, ...]]
-    weights: dict[object, float] = field(default_factory=dict)
-
-
-def fit(answers: Comparisons, held_out: Comparisons, seed: int) -> Fitted:
-    """Fit a map to the answers, and choose what to ask next; runs in the model's own process."""
-    who = answers.annotators
-    if who is not None and answers.events is not None:  # once for each answer, of several comparisons
-        who = who[np.unique(answers.events, return_index=True)[1]]
-    weighed = who is not None and int((np.bincount(who) >= FEWEST_TO_WEIGH).sum()) >= 2
-    model = OrdinalEmbedding(2, random_state=seed).fit(answers, raters="estimated" if weighed else "equal")
-    n, error = len(answers.indices), None
-    if len(held_out.indices):
-        error = triplet_error(model.embedding_, held_out)
-    questions = [tuple(map(int, row)) for row in model.next_queries(_AT_ONCE, random_state=seed + n)]
-    return Fitted(model.embedding_, n, error, len(held_out.indices), questions, model.rater_reliability_ or {})
-
-
-class Learner:
-    """Runs `fit` in a separate process; `take` returns each result once."""
-
-    def __init__(self) -> None:
-        self._pool = self._new_pool()
-        self._running: Future[Fitted] | None = None
-        self._last = 0
-        self.failure: str | None = None
-
-    def _new_pool(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, mp_context=get_context("spawn"))  # its process begins with the first fit
-
-    def offer(self, make: Callable[[], tuple[Comparisons, Comparisons, int]], n_answers: int) -> None:
-        """Begin a fit if none runs and there are enough new answers."""
-        if self._running is None and n_answers >= max(FEWEST, _GROWTH * self._last, self._last + 1):
-            self._last, self._running = n_answers, self._pool.submit(fit, *make())
-
-    def take(self) -> Fitted | None:
-        """The fit that has finished since the last call, None if there is none. A fit that failed is dropped and named
-        in `failure`; more answers start the next one."""
-        if self._running is None or not self._running.done():
-            return None
-        running, self._running = self._running, None
-        error = running.exception()
-        self.failure = None if error is None else f"{type(error).__name__}: {error}"
-        if isinstance(error, BrokenExecutor):
-            self._pool = self._new_pool()
-        return running.result() if error is None else None
-
-    def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-
 _SHARED = 0.25  # share of the random questions that another rater was asked too
 _RECENT = 1000  # questions among which one to share is looked for
-_AT_ONCE = 400  # questions that the model chooses at once: as many as may be answered before its next fit
 _REPEAT_AFTER = 10  # questions between a question and its repetition
 _ABOUT = ("rater", "time", "seconds", "reason", "question", "shown", "parameters", "hidden")  # columns after the items
 _GOAL = 50  # questions among which `Plan.n_catch` are spread where a rater has no goal
 _PARAMETERS, _LETTERS = 20, 200  # of an address, and of each of its values
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How questions are chosen.
-
-    form: "triplet", "odd-one-out" or "pairs". random_share: questions drawn at random and kept out of the model, so
-    that its error is measured on answers it has not seen. repeat_share: questions that a rater has answered before, for
-    consistency. catch: (c, 3) numbers of items (anchor, near, far) whose answer is known; n_catch: how many of them
-    each rater is asked, at random places among `goal` questions, the answers of each rater, or 50 without a goal.
-    active: whether the model chooses the others; without it all are random. max_raters, max_answers: people
-    and answers that are wanted; nobody else may begin then. max_wrong: a rater who answers more catch questions wrong
-    is left out. practice: a rater's first questions, which do not count. min_seconds: the least time for an answer.
-    """
-
-    form: str = "triplet"
-    random_share: float = 0.2
-    repeat_share: float = 0.05
-    catch: tuple[tuple[int, int, int], ...] = ()
-    n_catch: int = 3
-    goal: int | None = None
-    active: bool = True
-    max_raters: int | None = None
-    max_answers: int | None = None
-    max_wrong: int | None = None
-    practice: int = 0
-    min_seconds: float = 0.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_choice(self.form, "form", FORMS)
-        for name in ("random_share", "repeat_share"):
-            check_real(getattr(self, name), name, low=0, high=1)
-        if self.random_share + self.repeat_share > 1:
-            raise ValueError("random_share and repeat_share add up to more than 1")
-        if self.catch and self.form != "triplet":
-            raise ValueError(f"catch questions are triplets, and the form is {self.form!r}; leave them out")
-        least = {"max_raters": 1, "max_answers": 1, "max_wrong": 0, "practice": 0, "n_catch": 1, "goal": 1}
-        for name, low in least.items():
-            if getattr(self, name) is not None:
-                check_integer(getattr(self, name), name, low=low)
-        if self.max_wrong is not None and not self.catch:
-            raise ValueError(f"max_wrong is {self.max_wrong}, and there are no catch questions; give catch too")
-        check_real(self.min_seconds, "min_seconds", low=0, high=60)
-
-
-class Journal:
-    """A file of one JSON line an event, only ever appended to, and open in one process.
-
-    `events` are those of earlier runs. ValueError where another process has the file open, or where it is damaged.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab+", buffering=0)  # what cannot be written must not wait in a buffer
-        try:
-            if try_lock(self._file.fileno()) is False:
-                raise ValueError(f"{path} is in use by another `nearkin ask`; stop it, or give another name")
-            sync(path.parent)
-            self._file.seek(0)
-            data = self._file.read()
-            self._end = data.rfind(b"\n") + 1  # an incomplete last line was never acknowledged
-            self.events: list[Record] = _events(path, data[: self._end])
-        except BaseException:
-            self._file.close()
-            raise
-
-    def append(self, event: Fields, *, durable: bool = True) -> None:
-        """Write an event; with `durable` it survives a power cut once this returns, else the death of this process.
-
-        OSError where that fails, such as on a full disk; the file then ends with the event before.
-        """
-        line, number = json.dumps(event, ensure_ascii=False).encode() + b"\n", self._file.fileno()
-        try:
-            if os.fstat(number).st_size != self._end:  # an earlier failure could not be undone at once
-                os.ftruncate(number, self._end)
-            written = 0
-            while written < len(line):
-                written += self._file.write(line[written:])
-            if durable:
-                os.fsync(number)
-        except OSError as error:
-            with suppress(OSError):
-                os.ftruncate(number, self._end)
-            raise OSError(error.errno, error.strerror, str(self.path)) from error
-        self._end += len(line)
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _events(path: Path, lines: bytes) -> list[Record]:
-    try:
-        return [parsed_json(line) for line in lines.splitlines()]
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}); move it away, or correct that line") from error
 
 
 def cleaned(text: str) -> str:
@@ -216,35 +50,11 @@ def spreadsheet_cell(text: str) -> str:
     return f"'{text}" if is_formula or (text and text in MISSING) else text
 
 
-class AnswerTable:
-    """The table of answers, one line an answer, as `nearkin embed` reads it. "Can't say" has no line."""
-
-    def __init__(self, path: Path, items: Items, form: Form, raters: Mapping[str, "Rater"]) -> None:
-        self._path, self._items, self._form, self._raters = path, items, form, raters
-
-    def rewrite(self, answers: Iterable[Question]) -> None:
-        """Write the whole table, whole or not at all."""
-        with replacing(self._path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow([*self._form.columns, *_ABOUT])
-            writer.writerows(self._row(question) for question in answers if question.choice != -1)
-
-    def append(self, question: Question) -> None:
-        """Add the line of one answer, on disk when this returns."""
-        if question.choice == -1:
-            return
-        with self._path.open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow(self._row(question))
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _row(self, question: Question) -> list[object]:
-        rater = self._raters[question.rater]
-        names = [self._items.ids[item] for item in self._form.line(question.shown, question.choice or 0)]
-        shown = " | ".join(self._items.ids[item] for item in question.shown)
-        who, shown, parameters = map(spreadsheet_cell, (rater.name, shown, urlencode(rater.parameters)))
-        about = [f"{question.seconds:.2f}", question.reason, question.number, shown, parameters]
-        return [*names, who, _iso(question.time), *about, f"{question.hidden:.2f}"]
+def as_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Lines of a CSV file."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
 
 
 def _iso(seconds: float) -> str:
@@ -279,11 +89,6 @@ class Rater:
         return next((question for question in old if question.of is None and question.choice != -1), None)
 
 
-def journal_path(out: Path) -> Path:
-    return out.with_name(out.name + ".journal")
-
-
-@dataclass
 class Survey:
     """Questions and answers about `items`, kept in the table `out` and its journal; safe for several threads.
 
@@ -291,32 +96,30 @@ class Survey:
     FileNotFoundError if `out` is there and its journal is not.
     """
 
-    items: Items
-    plan: Plan
-    out: Path
-    raters: dict[str, Rater] = field(default_factory=dict)  # by key
-    questions: list[Question] = field(default_factory=list)
-    fitted: Fitted | None = None
-    curve: list[tuple[int, float, int]] = field(default_factory=list)  # comparisons trained on, error, held out ones
-    tokens: tuple[str, str] = ("", "")  # of the raters' link and of the experimenter's; kept in the journal
-
-    def __post_init__(self) -> None:
-        self._lock, self._rng = threading.RLock(), np.random.default_rng(self.plan.seed)
+    def __init__(self, items: Items, plan: Plan, out: Path) -> None:
+        self.items: Items = items
+        self.plan: Plan = plan
+        self.out: Path = out
+        self.raters: dict[str, Rater] = {}  # by key
+        self.questions: list[Question] = []
+        self.fitted: Fitted | None = None
+        self.curve: list[tuple[int, float, int]] = []  # comparisons trained on, error, held out ones
+        self.tokens: tuple[str, str] = ("", "")  # of the raters' link and of the experimenter's; in the journal
         self.learner: Learner = Learner()
+        self.form: Form = FORMS[plan.form]
+        self._lock, self._rng = threading.RLock(), np.random.default_rng(plan.seed)
         self._chosen = deque[Shown]()
         self._tabled: set[int] | None = None  # numbers of the answers in the table, None if not known
-        self._number_of = {name: number for number, name in enumerate(self.items.ids)}
-        self.form: Form = FORMS[self.plan.form]
-        self.table: AnswerTable = AnswerTable(self.out, self.items, self.form, self.raters)
-        path = journal_path(self.out)
-        if self.out.exists() and not (path.exists() and path.stat().st_size):
+        self._number_of = {name: number for number, name in enumerate(items.ids)}
+        path = journal_path(out)
+        if out.exists() and not (path.exists() and path.stat().st_size):
             raise FileNotFoundError(
-                f"{path} is missing or empty, and {self.out} would be replaced; put the journal back, or give another "
-                "name"
+                f"{path} is missing or empty, and {out} would be replaced; put the journal back, or give another name"
             )
         self.journal: Journal = Journal(path)
         try:
-            self._replay()
+            head = {"event": "survey", "version": 1, "form": plan.form, "items": list(items.ids)}
+            self.journal.replay(head, self._apply)
             if not self.tokens[0]:
                 self._note({"event": "links", "raters": new_token(), "results": new_token()})
             self._tabulate()
@@ -336,18 +139,19 @@ class Survey:
     ) -> Rater:
         """A rater who begins: that of `key`, or a new one, who agreed to the text of `consent`. A name that is taken
         gets a number ("maria 2"), so that nobody gets another person's key. ValueError for too long parameters."""
-        texts = {"parameters": parameters or {}, "fields": fields or {}}
-        said = {what: {cleaned(key): cleaned(text) for key, text in given.items()} for what, given in texts.items()}
-        for what, given in said.items():
-            if len(given) > _PARAMETERS or any(len(text) > _LETTERS for pair in given.items() for text in pair):
+        texts = dict[str, dict[str, str]]()
+        for what, typed in (("parameters", parameters), ("fields", fields)):
+            texts[what] = {cleaned(column): cleaned(text) for column, text in (typed or {}).items()}
+            if len(texts[what]) > _PARAMETERS or any(
+                len(text) > _LETTERS for pair in texts[what].items() for text in pair
+            ):
                 raise ValueError(f"{what} are more than {_PARAMETERS}, or one is of over {_LETTERS} letters")
         with self._lock:
             name = self.rater(key).name if key else self._free(cleaned(name)[:60])
-            who = {"key": key or new_token(), "name": name, "begun": begun}
-            if consent:
-                who |= {"consent": consent, "consent_time": _iso(time.time())}
-            self._note({"event": "join", **who, **{what: given for what, given in said.items() if given}})
-            return self.raters[who["key"]]
+            key = key or new_token()
+            agreed = {"consent": consent, "consent_time": _iso(time.time()) if consent else ""}
+            self._note({"event": "join", "key": key, "name": name, "begun": begun, **texts, **agreed})
+            return self.raters[key]
 
     def _free(self, name: str) -> str:
         """An unused name: `name`, or with a number; "rater" and a number for none."""
@@ -400,20 +204,16 @@ class Survey:
             known = isinstance(number, int) and 0 <= number < len(self.questions)
             if not known or self.questions[number].rater != key:
                 raise ValueError("this question is not one of yours; reload the page")
-            n_choices, question = len(self.form.lines), self.questions[number]
-            if not isinstance(choice, int) or not -1 <= choice < n_choices:
-                raise ValueError(f"choice is {choice!r:.20}; it must be -1 to {n_choices - 1}")
             if any(not isinstance(time, int | float) or time != time for time in (seconds, hidden)):
                 raise ValueError("seconds must be a number")
-            if question.choice == choice:
+            if choice is not None and self.questions[number].choice == choice:
                 return
-            if question.choice is not None:
-                raise ValueError("this question was answered already; undo that first")
-            if choice >= 0 and seconds < self.plan.min_seconds:
-                raise ValueError(f"seconds is {seconds:.2f}; an answer needs at least {self.plan.min_seconds:g}")
             spent, unseen = (float(min(max(value, 0), 86_400)) for value in (seconds, hidden))
             event = {"event": "answer", "question": number, "choice": choice, "time": time.time(), "seconds": spent}
-            self._note(event | ({"hidden": unseen} if unseen else {}))
+            self._question_of(event)
+            if choice >= 0 and seconds < self.plan.min_seconds:
+                raise ValueError(f"seconds is {seconds:.2f}; an answer needs at least {self.plan.min_seconds:g}")
+            self._note(event | {"hidden": unseen})
             self.learn()
 
     def undo(self, key: str) -> Question | None:
@@ -523,16 +323,39 @@ class Survey:
         answers = Comparisons(rows, names, annotators=raters, events=events)
         return answers, Comparisons(self.form.all_comparisons(held_out), names), self.plan.seed
 
+    def table(self, answers: Iterable[Question]) -> str:
+        """A table of answers, one line an answer, as `nearkin embed` reads it. "Can't say" has no line."""
+        return as_csv([[*self.form.columns, *_ABOUT], *self._rows(answers)])
+
+    def _rows(self, answers: Iterable[Question]) -> Iterator[list[object]]:
+        for question in answers:
+            if question.choice is None or question.choice < 0:
+                continue
+            rater = self.raters[question.rater]
+            names = [self.items.ids[item] for item in self.form.line(question.shown, question.choice)]
+            shown = " | ".join(self.items.ids[item] for item in question.shown)
+            who, shown, parameters = map(spreadsheet_cell, (rater.name, shown, urlencode(rater.parameters)))
+            about = [f"{question.seconds:.2f}", question.reason, question.number, shown, parameters]
+            yield [*names, who, _iso(question.time), *about, f"{question.hidden:.2f}"]
+
     def _tabulate(self) -> None:
         """Bring the table to the answers that count: by one more line, else as a whole; OSError where that fails."""
         answers = self.answered()
         numbers = {question.number for question in answers}
         known, self._tabled = self._tabled, None  # unknown if this fails, and then written as a whole next time
         if known is not None and known < numbers and len(numbers) == len(known) + 1:
-            self.table.append(self.questions[(numbers - known).pop()])
+            self._append(as_csv(self._rows([self.questions[(numbers - known).pop()]])))
         elif numbers != known:
-            self.table.rewrite(answers)
+            with replacing(self.out) as fresh:
+                fresh.write_text(self.table(answers), encoding="utf-8", newline="")
         self._tabled = numbers
+
+    def _append(self, line: str) -> None:
+        """Add a line to the table, on disk when this returns."""
+        with self.out.open("a", newline="", encoding="utf-8") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
 
     def _note(self, event: Record, *, durable: bool = True) -> None:
         self.journal.append(event, durable=durable)
@@ -541,58 +364,51 @@ class Survey:
             with suppress(OSError):  # the journal has the answer, and the next one brings it into the table
                 self._tabulate()
 
-    def _replay(self) -> None:
-        path, events = self.journal.path, self.journal.events
-        head = {"event": "survey", "version": 1, "form": self.form.name, "items": list(self.items.ids)}
-        if not events:
-            self.journal.append(head)
-            return
-        if events[0] != head:
-            raise ValueError(f"{path} belongs to other items or another form of question; give another name")
-        for line, event in enumerate(events[1:], start=2):
-            try:
-                self._apply(event)
-            except (KeyError, TypeError, ValueError) as error:
-                why = f"{error} is missing or unknown" if isinstance(error, KeyError) else error
-                raise ValueError(f"{path} is damaged at line {line} ({why}); move it away, or correct it") from error
-        events.clear()
-
     def _apply(self, event: Fields) -> None:
         """Change the state by an event, new or replayed; KeyError, TypeError or ValueError if it cannot follow."""
         kind = event["event"]
         if kind == "links":
             self.tokens = event["raters"], event["results"]
-            return
-        if kind == "join":
+        elif kind == "join":
             rater = self.raters.setdefault(event["key"], Rater(event["key"], event["name"]))
-            rater.parameters |= event.get("parameters", {})
-            rater.fields |= event.get("fields", {})
-            rater.begun = event.get("begun", True)
-            rater.consent = event.get("consent", rater.consent)
-            rater.consent_time = event.get("consent_time", rater.consent_time)
-            return
-        number, n = event["question"], len(self.questions)
-        if kind == "asked":
+            rater.parameters |= event["parameters"]
+            rater.fields |= event["fields"]
+            rater.begun, rater.consent, rater.consent_time = event["begun"], event["consent"], event["consent_time"]
+        elif kind == "asked":
             shown, rater = tuple(self._number_of[name] for name in event["shown"]), self.raters[event["rater"]]
+            number, n = event["question"], len(self.questions)
             if number != n or len(shown) != len(self.form.columns):
                 raise ValueError(f"question is {number!r} of {counted(len(shown), 'item')}, the next one is {n}")
             self.questions.append(Question(n, rater.key, event["reason"], shown, of=event["of"]))
             rater.open = n
             rater.asked.add(self.form.key(shown))
-            return
-        if kind not in ("answer", "undo") or not isinstance(number, int) or not 0 <= number < n:
-            raise ValueError(f"event is {kind!r} of question {number!r}, and {n} have been asked")
-        question = self.questions[number]
-        rater, undo = self.raters[question.rater], kind == "undo"
-        if undo == (question.choice is None):
-            raise ValueError(f"question {number} {'has no answer to undo' if undo else 'is answered twice'}")
-        if undo:  # a question that waits is dropped, and asked again some other time
-            rater.answered.remove(number)
-            question.choice, rater.open, rater.planned = None, number, None
-            return
-        if event["choice"] not in range(-1, len(self.form.lines)):
-            raise ValueError(f"choice is {event['choice']!r}")
-        question.time, question.seconds = float(event["time"]), float(event["seconds"])
-        question.choice, question.hidden = event["choice"], float(event.get("hidden", 0))
-        rater.answered.append(number)
-        rater.open = None if rater.open == number else rater.open
+        elif kind == "answer":
+            question = self._question_of(event)
+            question.time, question.seconds = float(event["time"]), float(event["seconds"])
+            question.choice, question.hidden = event["choice"], float(event["hidden"])
+            rater = self.raters[question.rater]
+            rater.answered.append(question.number)
+            rater.open = None if rater.open == question.number else rater.open
+        elif kind == "undo":  # a question that waits is dropped, and asked again some other time
+            question = self._question_of(event)
+            rater = self.raters[question.rater]
+            rater.answered.remove(question.number)
+            question.choice, rater.open, rater.planned = None, question.number, None
+        else:
+            raise ValueError(f"event is {kind!r}")
+
+    def _question_of(self, event: Fields) -> Question:
+        """The question of an answer, or of one to undo; ValueError if it cannot follow."""
+        number, choice = event["question"], event.get("choice")
+        if not isinstance(number, int) or not 0 <= number < len(self.questions):
+            raise ValueError(f"question is {number!r}, and {len(self.questions)} have been asked")
+        question, n_choices = self.questions[number], len(self.form.lines)
+        if event["event"] == "undo":
+            if question.choice is None:
+                raise ValueError(f"question {number} has no answer to undo")
+            return question
+        if not isinstance(choice, int) or not -1 <= choice < n_choices:
+            raise ValueError(f"choice is {choice!r:.20}; it must be -1 to {n_choices - 1}")
+        if question.choice is not None:
+            raise ValueError(f"question {number} was answered already; undo that first")
+        return question

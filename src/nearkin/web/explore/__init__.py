@@ -1,7 +1,7 @@
 """View an index: a map of its vectors, and for each vector the neighbours that its codes find and miss."""
 
 from nearkin._lazy import lazily
-from nearkin.web.explore.collection import collect_rows as collect_rows
+from nearkin.web.explore.collection import Collection as Collection
 from nearkin.web.explore.collection import open_collection as open_collection
 from nearkin.web.explore.server import Columns as Columns
 from nearkin.web.explore.server import Explorer as Explorer

@@ -3,17 +3,16 @@
 import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from PIL import Image
 
-from nearkin._check import as_array, check_integer
-from nearkin._fields import counted
+from nearkin._check import check_integer
+from nearkin._fields import Record, counted
 from nearkin._storage import is_of_system
-from nearkin._types import Record
 from nearkin.data import open_array, read_column, read_table, read_vectors
 from nearkin.export import Source
 from nearkin.index import Index
@@ -25,39 +24,25 @@ _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _SIZE = 160  # pixels of a picture's longer side on a page
 
 
-class Pictures:
-    """One picture a vector, from an array (n, h, w[, 3]) or from files; every one is encoded again, as PNG.
+Picture: TypeAlias = Path | np.ndarray
+"""A file, or an array (h, w[, 3]) uint8."""
 
-    The smallest and largest number among an array's first thousand pictures are shown black and white.
-    """
 
-    def __init__(self, array: np.ndarray | None = None, files: Sequence[Path | None] = ()) -> None:
-        self._array, self._files = array, files
-        if array is not None:
-            some = array[:1000]
-            self._low = float(some.min())
-            self._scale = 255 / max(float(some.max()) - self._low, 1e-12)
-
-    def has(self, row: int) -> bool:
-        return self._array is not None or self._files[row] is not None
-
-    def png(self, row: int) -> bytes:
-        """The picture of a vector; ValueError for a file that is none."""
-        buffer = io.BytesIO()
-        if self._array is not None:
-            pixels = (self._array[row].astype(np.float64) - self._low) * self._scale
-            Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(buffer, format="PNG")
-            return buffer.getvalue()
-        file = self._files[row]
-        try:
-            with Image.open(str(file), formats=("PNG", "JPEG", "GIF", "WEBP", "BMP")) as image:
-                image.thumbnail((_SIZE, _SIZE))
-                image.convert("RGB").save(buffer, format="PNG")
-        except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-            if is_of_system(error):
-                raise
-            raise ValueError(f"{file} is no picture that can be read ({error})") from error
+def png(picture: Picture) -> bytes:
+    """A picture encoded again, as PNG; ValueError for a file that is none."""
+    buffer = io.BytesIO()
+    if isinstance(picture, np.ndarray):
+        Image.fromarray(picture).save(buffer, format="PNG")
         return buffer.getvalue()
+    try:
+        with Image.open(picture, formats=("PNG", "JPEG", "GIF", "WEBP", "BMP")) as image:
+            image.thumbnail((_SIZE, _SIZE))
+            image.convert("RGB").save(buffer, format="PNG")
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        if is_of_system(error):
+            raise
+        raise ValueError(f"{picture} is no picture that can be read ({error})") from error
+    return buffer.getvalue()
 
 
 def as_words(values: Iterable[object]) -> np.ndarray:
@@ -77,7 +62,7 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
             )
         return {role: values}
     table = read_table(path)
-    found = inputs.places_of(as_array(ids, "ids"), table.column(ids_column, "ids_column").labels())
+    found = inputs.places_of(np.array(ids), table.column(ids_column, "ids_column").labels())
     if (found < 0).all():
         raise ValueError(f"no id of {path} ({ids_column}) is in the index, whose ids are such as {ids[0]!r}")
     others = {name: np.array(column.text(), object) for name, column in table.columns.items() if name != ids_column}
@@ -85,29 +70,33 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
     return columns if len(columns) > 1 else dict(zip([role], columns.values(), strict=False))
 
 
-def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
+def read_pictures(path: str, ids: Sequence[str]) -> Sequence[Picture | None]:
     """Pictures of a folder, whose files are called as the ids (cat.jpg for cat), or an array (.npy, .npz:key); links
     that lead out of the folder are none of its pictures."""
     if os.path.isdir(path):
         folder = Path(path)
         inside = (file for file in folder.iterdir() if is_inside(file, folder))
         files = {file.stem: file for file in inside if file.suffix.lower() in _ENDINGS}
-        found = [files.get(name) for name in ids]
-        if not any(found):
+        pictures = [files.get(name) for name in ids]
+        if not any(pictures):
             some = ", ".join(sorted(files)[:3]) or "no pictures"
             raise ValueError(f"no picture in {path} is called like an id ({ids[0]}.png ...); it holds {some}")
-        return Pictures(files=found)
+        return pictures
     array = open_array(path)
-    colours = array.ndim == 4 and array.shape[3] in (3, 4)
-    if array.dtype.kind not in "uifb" or not (array.ndim == 3 or colours) or len(array) != len(ids):
+    if (
+        array.dtype != np.uint8
+        or array.ndim not in (3, 4)
+        or array.shape[3:] not in ((), (3,))
+        or len(array) != len(ids)
+    ):
         raise ValueError(
-            f"{path} has {array.dtype} of shape {array.shape}; pictures must be ({len(ids)}, height, width) or "
-            f"({len(ids)}, height, width, 3), one for each row"
+            f"{path} has {array.dtype} of shape {array.shape}; pictures must be uint8, 0 to 255, of shape "
+            f"({len(ids)}, height, width) or ({len(ids)}, height, width, 3), one for each row"
         )
-    return Pictures(array=array)
+    return list(array)
 
 
-OVERSAMPLES = (2, 4, 8, 16, 32)
+OVERSAMPLES = (2, 8, 32)
 _BY_DISTANCE = {"l2", "hamming"}  # the others are products
 
 
@@ -156,31 +145,53 @@ class Answer:
         return {*(self.exact or ()), *(row for lists in self.found for some in lists for row in some)}
 
 
-@dataclass
 class Collection:
-    """Vectors 0, ..., n - 1 in the order of the first index; `open_collection` makes it.
+    """Vectors 0, ..., n - 1 in the order of an index, and their neighbours in it; `open_collection` reads one.
 
-    `texts` are columns (n,) by their names, such as "label" and "text", and `pictures` those of the vectors, if there
-    are any; `left` is the left side of an index that was trained with its towers.
+    `vectors` (n, d) are the exact ones where the index keeps none; `texts` are columns (n,) by their names, such as
+    "label" and "text"; `other` is an index of the same vectors to compare with. ValueError for bits without vectors,
+    and for what does not fit.
     """
 
-    views: list[IndexView]
-    ids: np.ndarray  # as text
-    texts: Mapping[str, np.ndarray] = field(default_factory=dict)
-    pictures: Pictures | None = None
-    k: int = 10
-    left: inputs.Sides | None = None
-
-    def __post_init__(self) -> None:
-        self.k = check_integer(self.k, "k", low=1)
-        first = self.views[0].source
-        self.exact: IndexView | None = None if first.index.kept is None else IndexView("exact", first.exact().index)
-        self.metric: str = (first if self.exact is None else self.exact.source).index.metric
-        if self.metric == "hamming":
+    def __init__(
+        self,
+        index: Index,
+        vectors: np.ndarray | None = None,
+        texts: Mapping[str, np.ndarray] | None = None,
+        pictures: Sequence[Picture | None] = (),
+        *,
+        other: Index | None = None,
+        names: Sequence[str] = ("index", "other"),
+        k: int = 10,
+    ) -> None:
+        source = Source(index)
+        if vectors is None and index.kept is None and index.quantizer is None:
+            vectors = source.decoded(np.arange(len(index)))  # an exact index holds the rows themselves
+        first = IndexView(names[0], index.view(None, index.kept if vectors is None else vectors))
+        kept = first.index.kept
+        if kept is None and index.metric == "hamming":
             raise ValueError(
                 "the index holds bits alone, from which a row's neighbours cannot be found; give its vectors "
                 "or compress them again with keep_vectors=True"
             )
+        self.views: list[IndexView] = [first]
+        if other is not None:  # of the same rows, known by their ids
+            rows, name = source.positions(other.row_ids), names[1]
+            if len(other) != len(index) or (rows < 0).any() or other.n_features != index.n_features:
+                raise ValueError(
+                    f"{name} holds other vectors than the first index; compare indexes of the same vectors and ids"
+                )
+            if other.metric != index.metric and not {other.metric, index.metric} <= _BY_DISTANCE:
+                raise ValueError(
+                    f"{name} has metric {other.metric!r}, the first index {index.metric!r}; compare equal ones"
+                )
+            self.views.append(IndexView(name, other.view(rows, kept and kept.take(rows))))
+        self.ids: np.ndarray = index.row_ids.astype(str)
+        self.texts: Mapping[str, np.ndarray] = texts or {}
+        self.pictures: Sequence[Picture | None] = pictures or [None] * len(index)
+        self.k: int = check_integer(k, "k", low=1)
+        self.exact: IndexView | None = None if kept is None else IndexView("exact", first.source.exact().index)
+        self.metric: str = index.metric if self.exact is None else self.exact.index.metric
         # multiples of k candidates to rescore
         self.oversamples: tuple[int, ...] = () if self.exact is None else OVERSAMPLES
 
@@ -191,7 +202,7 @@ class Collection:
         """What is known of a vector; None for missing values."""
         known = {name: str(values[row]) for name, values in self.texts.items()}
         named = {"id": str(self.ids[row]), "label": known.pop("label", None), "text": known.pop("text", None)}
-        return named | {"more": known, "picture": self.pictures is not None and self.pictures.has(row)}
+        return named | {"more": known, "picture": self.pictures[row] is not None}
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """The rows (b, d) as queries: exact where the collection has exact ones, else their decoded codes."""
@@ -212,25 +223,24 @@ class Collection:
         hits += [np.array([text in cell.lower() for cell in column.tolist()], bool) for column in self.texts.values()]
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
 
-    def answers(self, Q: np.ndarray, seen: Sequence[frozenset[int]] = ()) -> list[Answer]:
-        """The neighbours of queries Q (q, d) without the vectors in `seen[q]`, as `nearkin recommend` does."""
-        seen = seen or [frozenset()] * len(Q)
-        k = min(self.k + max(map(len, seen), default=0), len(self))
+    def answers(self, rows: np.ndarray) -> list[Answer]:
+        """The neighbours of `rows` (b,) among the other vectors."""
+        Q, k = self.vectors(rows), min(self.k + 1, len(self))
         depths = None, *self.oversamples  # the codes alone, then every place of the page's slider
         searches = [[view.index.search(Q, k, oversample=depth) for depth in depths] for view in self.views]
         exact = [] if self.exact is None else [self.exact.index.search(Q, k)[1]]
         # all rows of any list get all scores: the page compares what one search found with what another one missed
-        together = np.hstack([*exact, *(rows for found in searches for _, rows in found)])
+        together = np.hstack([*exact, *(near for found in searches for _, near in found)])
         true = None if self.exact is None else self.exact.scores(Q, together)
         coded = [view.scores(Q, together) for view in self.views]
 
-        def listed(rows: np.ndarray, q: int) -> list[int]:
-            return [row for row in rows[q].tolist() if row >= 0 and row not in seen[q]][: self.k]
+        def listed(near: np.ndarray, q: int) -> list[int]:
+            return [row for row in near[q].tolist() if row not in (-1, rows[q])][: self.k]
 
         return [
             Answer(
                 listed(exact[0], q) if exact else None,
-                [[listed(rows, q) for _, rows in found] for found in searches],
+                [[listed(near, q) for _, near in found] for found in searches],
                 {} if true is None else _by_row(together[q], true[q]),
                 [  # the search's own scores come last
                     _by_row(together[q], scores[q]) | _by_row(found[0][1][q], found[0][0][q])
@@ -239,10 +249,6 @@ class Collection:
             )
             for q in range(len(Q))
         ]
-
-    def answers_of_rows(self, rows: np.ndarray) -> list[Answer]:
-        """The neighbours of `rows` (b,) among the other vectors."""
-        return self.answers(self.vectors(rows), [frozenset([row]) for row in rows.tolist()])
 
     def lost(self, rows: np.ndarray) -> np.ndarray:
         """How many of the k exact neighbours of `rows` (b,) each index misses without rescoring, (indexes, b).
@@ -280,42 +286,7 @@ def open_collection(
     columns: dict[str, np.ndarray] = {}
     for role, path in (("label", labels), ("text", texts)):
         columns |= {} if path is None else read_values(path, ids, ids_column, role)
-    pictures = None if images is None else read_pictures(images, ids)
+    pictures = () if images is None else read_pictures(images, ids)
     names = [Path(path).resolve().name for path in (folder, compare) if path is not None]
     names = names if len(set(names)) == len(names) else [str(folder), str(compare)]
-    left = inputs.open_sides(folder) if (Path(folder) / inputs.LEFT).is_file() else None
-    return collect_rows(index, rows, columns, pictures, other=other, names=names, k=k, left=left)
-
-
-def collect_rows(
-    index: Index,
-    vectors: np.ndarray | None = None,
-    texts: Mapping[str, np.ndarray] | None = None,
-    pictures: Pictures | None = None,
-    *,
-    other: Index | None = None,
-    names: Sequence[str] = ("index", "other"),
-    k: int = 10,
-    left: inputs.Sides | None = None,
-) -> Collection:
-    """The vectors of an index; `vectors` (n, d) are the exact ones where it keeps none, `other` is compared with it.
-
-    ValueError for an index without vectors, and for vectors of another shape.
-    """
-    source = Source(index)
-    if vectors is None and index.kept is None and index.quantizer is None:
-        vectors = source.decoded(np.arange(len(index)))  # an exact index holds the rows themselves
-    first = index.view(None, index.kept if vectors is None else vectors)
-    views = [IndexView(names[0], first)]
-    if other is not None:  # of the same rows, known by their ids
-        rows, name = source.positions(other.row_ids), names[1]
-        if len(other) != len(index) or (rows < 0).any() or other.n_features != index.n_features:
-            raise ValueError(
-                f"{name} holds other vectors than the first index; compare indexes of the same vectors and ids"
-            )
-        if other.metric != index.metric and not {other.metric, index.metric} <= _BY_DISTANCE:
-            raise ValueError(
-                f"{name} has metric {other.metric!r}, the first index {index.metric!r}; compare equal ones"
-            )
-        views.append(IndexView(name, other.view(rows, first.kept and first.kept.take(rows))))
-    return Collection(views, index.row_ids.astype(str), texts or {}, pictures, k, left)
+    return Collection(index, rows, columns, pictures, other=other, names=names, k=k)

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -17,18 +16,18 @@ from sklearn.manifold import TSNE
 from sklearn.neighbors import KNeighborsRegressor
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from nearkin._check import check_integer, check_output
-from nearkin._fields import counted
+from nearkin._check import check_integer
+from nearkin._fields import Record, counted
 from nearkin._storage import replacing
-from nearkin._types import Record
-from nearkin.jobs import inputs
+from nearkin.jobs import outputs
 from nearkin.web import serving
-from nearkin.web.explore.collection import Answer, Collection
+from nearkin.web.explore.collection import Collection, png
 
 MOST = 100_000  # rows on a map; more are sampled at random
-SAMPLE = 3_000  # rows that t-SNE lays out, in half a minute on two cores, and that give the principal axes
+SAMPLE = 3_000  # rows that t-SNE lays out, and that give the principal axes
+STEPS = 500  # of t-SNE; 1,000 take twice the time
 _MEASURED = 8_192  # rows decoded, or placed, at a time
 _SEARCHED = 256  # rows searched between two looks at whether to stop
 
@@ -71,12 +70,7 @@ class Columns:
     def start(self) -> None:
         """Measure the other columns in the background; the process may end before."""
         self.busy = "measuring"
-        threading.Thread(target=self._run_nicely, daemon=True).start()
-
-    def _run_nicely(self) -> None:
-        if sys.platform == "linux":  # where a thread has its own niceness: frames and clicks come first
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
-        self.run()
+        threading.Thread(target=self.run, daemon=True).start()
 
     def close(self) -> None:
         """End the background's work after its present step."""
@@ -151,7 +145,7 @@ def neighbour_preserving(collection: Collection, rows: np.ndarray) -> np.ndarray
     """
     X = collection.normalised(_drawn(rows, SAMPLE))
     perplexity = min(30.0, max(2.0, (len(X) - 1) / 3))
-    made = TSNE(init="pca", perplexity=perplexity, random_state=0, n_jobs=1).fit_transform(X)
+    made = TSNE(init="pca", perplexity=perplexity, max_iter=STEPS, random_state=0, n_jobs=1).fit_transform(X)
     if len(made) == len(rows):
         return made
     placed = KNeighborsRegressor(3, weights="distance").fit(X, made)  # a drawn row stays where it is
@@ -167,9 +161,8 @@ def _batches(numbers: np.ndarray, size: int) -> Iterator[np.ndarray]:
     return (numbers[first : first + size] for first in range(0, len(numbers), size))
 
 
-RAW = "application/octet-stream"
 MOST_IN_FILE = 3_000  # rows in one HTML file; it takes about two kilobytes for each
-_AT_ONCE = 16  # rows searched at a time for a file
+_AT_ONCE = 32  # rows searched at a time for a file
 
 
 @dataclass
@@ -199,27 +192,13 @@ class Explorer:
             "colours": [column.record(name) for name, column in list(columns.colours.items())],
             "columns": list(collection.texts),
             "busy": columns.busy,
-            "left": None if collection.left is None else len(collection.left.left_ids),
         }
 
     def item(self, row: int) -> Record:
         """The neighbours of a vector among the others, and what is known of each; ValueError for a vector that is
         none."""
-        (answer,) = self.collection.answers_of_rows(np.array([self.check(row)]))
-        return self._record(answer, row)
-
-    def left_list(self, name: str) -> Record:
-        """A left entity's history, and the vectors found beyond it; ValueError for an unknown one."""
-        left = self.collection.left
-        if left is None:
-            raise ValueError("this index has no left side; `nearkin train` makes one")
-        (at,) = inputs.find_ids([name], left.left_ids, "left id")
-        history = left.seen[at].indices.tolist()
-        (answer,) = self.collection.answers(left.left[at : at + 1], [frozenset(history)])
-        return self._record(answer) | {"left": name, "history": [self.collection.about(row) for row in history]}
-
-    def _record(self, answer: Answer, row: int = -1) -> Record:
-        return {"row": row, **vars(answer), "about": self.about_rows(answer.rows() | {row} - {-1})}
+        (answer,) = self.collection.answers(np.array([self.check(row)]))
+        return {"row": row, **vars(answer), "about": self.about_rows(answer.rows() | {row})}
 
     def about_rows(self, rows: Iterable[int]) -> dict[int, Record]:
         """What is known of vectors; ValueError for a number that is no vector."""
@@ -243,10 +222,9 @@ class Explorer:
 
     def picture(self, row: int) -> bytes:
         """The picture of a vector as PNG; KeyError without one, ValueError for a vector that is none."""
-        pictures = self.collection.pictures
-        if pictures is None or not pictures.has(self.check(row)):
+        if (picture := self.collection.pictures[self.check(row)]) is None:
             raise KeyError(row)
-        return pictures.png(row)
+        return png(picture)
 
     def check(self, row: int) -> int:
         """The vector; ValueError for a number that is none."""
@@ -259,18 +237,21 @@ def explore_app(explorer: Explorer, token: str, host: str = serving.LOCAL) -> St
     def asked(request: Request, name: str) -> str:
         return request.query_params.get(name, "")[:1000]
 
+    def column(request: Request) -> Response:
+        return Response(explorer.column(request.path_params["name"]), media_type="application/octet-stream")
+
+    def picture(request: Request) -> Response:
+        return Response(explorer.picture(request.path_params["row"]), media_type="image/png")
+
     handlers: dict[str, serving.Get] = {
         "": serving.page("explore.html"),
-        "about": lambda request: JSONResponse(explorer.about()),
-        "column/{name}": lambda request: Response(explorer.column(request.path_params["name"]), media_type=RAW),
-        "item/{row:int}": lambda request: JSONResponse(explorer.item(request.path_params["row"])),
-        "rows": lambda request: JSONResponse(explorer.about_rows(map(int, asked(request, "at").split(",")))),
-        "values": lambda request: JSONResponse(explorer.values(asked(request, "name"))),
-        "left": lambda request: JSONResponse(explorer.left_list(asked(request, "id"))),
-        "find": lambda request: JSONResponse(explorer.find(asked(request, "text"))),
-        "picture/{row:int}": lambda request: Response(
-            explorer.picture(request.path_params["row"]), media_type="image/png"
-        ),
+        "about": lambda request: explorer.about(),
+        "column/{name}": column,
+        "item/{row:int}": lambda request: explorer.item(request.path_params["row"]),
+        "rows": lambda request: explorer.about_rows(map(int, asked(request, "at").split(","))),
+        "values": lambda request: explorer.values(asked(request, "name")),
+        "find": lambda request: explorer.find(asked(request, "text")),
+        "picture/{row:int}": picture,
     }
     return serving.make_app(serving.secret_routes(token, handlers), host)
 
@@ -284,11 +265,11 @@ def serve(
     announce: Callable[[Record], None],
 ) -> Record:
     """Serve the page, whose secret link is `announce`d, until Ctrl-C or SIGTERM; returns what was measured."""
-    with serving.listening(host, port) as at, closing(Columns(collection)) as columns, serving.until_stopped():
+    with serving.listening(host, port) as at, closing(Columns(collection)) as columns:
         explorer, token = Explorer(title, collection, columns), serving.new_token()
         columns.start()
-        announce({"link": f"http://{host}:{at.getsockname()[1]}/{token}/", "rows": len(collection)})
-        serving.run(explore_app(explorer, token, host), at)
+        about = {"link": f"http://{host}:{at.getsockname()[1]}/{token}/", "rows": len(collection)}
+        serving.run(explore_app(explorer, token, host), at, announce, about)
     about = explorer.about()
     return {name: about[name] for name in ("rows", "k", "metric", "indexes")}
 
@@ -296,9 +277,7 @@ def serve(
 def write_page(collection: Collection, title: str, out: str | os.PathLike[str], *, most: int = MOST_IN_FILE) -> int:
     """Write one HTML file with at most `most` vectors, drawn at random, and neighbours among all; returns their
     number."""
-    out = check_output(out)
-    if out.is_dir() or out.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"out is {out}; it must be the name of a file that ends in .html")
+    out = outputs.check_ending(out, (".html", ".htm"))
     columns = Columns(collection, most)
     columns.run()
     with replacing(out) as fresh:
@@ -313,33 +292,26 @@ def single_page(explorer: Explorer) -> str:
     """
     data = json.dumps(_data(explorer)).replace("<", "\\u003c")  # no text of other people can end the element
     page = serving.static_text("explore.html")
-    style, script = (
-        "\n".join(serving.static_text(name) for name in re.findall(rf'="/static/([\w.]+\.{kind})">', page))
-        for kind in ("css", "js")
-    )
-    sums = [f"'sha256-{_base64(hashlib.sha256(text.encode()).digest())}'" for text in (script, style)]
-    policy = (
-        f"default-src 'none'; script-src {sums[0]}; style-src {sums[1]}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    head, _, rest = page.partition("<head>")
-    rest = re.sub(r'<(link rel="stylesheet"|script src=)[^\n]*\n', "", rest)
-    rest = rest.replace("</head>", f"<style>{style}</style>\n</head>")
-    body, _, tail = rest.rpartition("</body>")
-    return (
-        f'{head}<head>\n<meta http-equiv="Content-Security-Policy" content="{policy}">{body}'
-        f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>\n</body>{tail}'
-    )
+    policy = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'"
+    for element, link, end in (
+        ("style", r'<link rel="stylesheet" href="/static/([\w.]+)">\n', "</head>"),
+        ("script", r'<script src="/static/([\w.]+)"></script>\n', "</body>"),
+    ):
+        code = "\n".join(map(serving.static_text, re.findall(link, page)))
+        policy += f"; {element}-src 'sha256-{_base64(hashlib.sha256(code.encode()).digest())}'"
+        page = re.sub(link, "", page).replace(end, f"<{element}>{code}</{element}>\n{end}", 1)
+    page = page.replace("<head>", f'<head>\n<meta http-equiv="Content-Security-Policy" content="{policy}">', 1)
+    return page.replace("<script>", f'<script type="application/json" id="data">{data}</script>\n<script>', 1)
 
 
 def _data(explorer: Explorer) -> Record:
     columns, collection = explorer.columns, explorer.collection
     answers = {}
     for rows in _batches(columns.rows, _AT_ONCE):
-        answers |= dict(zip(rows.tolist(), collection.answers_of_rows(rows), strict=True))
+        answers |= dict(zip(rows.tolist(), collection.answers(rows), strict=True))
     named = explorer.about_rows(sorted({*answers, *(row for answer in answers.values() for row in answer.rows())}))
     return {
-        "about": explorer.about() | {"left": None},  # a file answers for rows only
+        "about": explorer.about(),
         "columns": {name: _base64(explorer.column(name)) for name in ("rows", *columns.layouts, *columns.colours)},
         "answers": {row: vars(answer) for row, answer in answers.items()},
         "named": named,

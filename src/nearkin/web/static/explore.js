@@ -397,17 +397,10 @@ function list(title, answer, listed, kindOf, figuresOf) {
   })));
 }
 
-function history_of(answer) {
-  const things = answer.history.map((thing) => [thing.id, thing.label, thing.text].filter(Boolean).join(" "));
-  const some = `${things.slice(0, 40).join(", ")}${things.length > 40 ? ", ..." : ""}`;
-  return [element("span", { className: "words" }, element("b", { textContent: answer.left }), element("span", { className: "text",
-    textContent: `${things.length} known, left out below: ${some}` }))];
-}
-
 function show() {
   const answer = current, at = Number($("oversample").value), several = about.indexes.length > 1;
   const finds = answer.found.map((lists) => lists[at]);
-  $("chosen").replaceChildren(...(answer.left === undefined ? words(answer.about[answer.row], answer.row) : history_of(answer)));
+  $("chosen").replaceChildren(...words(answer.about[answer.row], answer.row));
   $("depth").textContent = at ? `${about.oversamples[at - 1]} times as many candidates, rescored by exact vectors` : "without rescoring";
   const coded = (i, row) => number(answer.coded[i][row]);
   const both = (i, row) => (answer.exact ? `${number(answer.true[row])} exactly, ${coded(i, row)} by code` : `${coded(i, row)} by code`);
@@ -481,10 +474,6 @@ $("search").addEventListener("submit", (event) => {
     if (found.length) await open_row(found[0].row);
   });
 });
-$("ask-left").addEventListener("submit", (event) => {
-  event.preventDefault();
-  guarded(async () => display(await source.left($("left").value)));
-});
 $("oversample").addEventListener("input", () => current && show());
 for (const id of ["layout", "colour"]) $(id).addEventListener("change", () => guarded(async () => { await redraw(); remember(true); }));
 for (const button of document.querySelectorAll("#modes button")) button.addEventListener("click", () => {
@@ -551,6 +540,5 @@ guarded(async () => {
   document.title = $("title").textContent = about.title;
   $("oversample").max = about.oversamples.length;
   $("rescore").hidden = !about.oversamples.length;
-  $("ask-left").hidden = !about.left;
   await restore();
 });

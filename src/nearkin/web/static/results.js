@@ -16,6 +16,22 @@ function fill(body, rows, classes = []) {
   }));
 }
 
+// ---- counts in words -------------------------------------------------------------------------------------------------
+
+const counted = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+
+function summary(state) {
+  const by = state.raters.filter((rater) => !rater.left_out).length;
+  const error = state.error === null ? "" : `, triplet error ${state.error.toFixed(3)} (${state.wrong} wrong of ${counted(state.held_out, "held-out comparison")})`;
+  return `${counted(state.answers, "answer")} on ${counted(state.items, "item")} by ${counted(by, "rater")}${error}`;
+}
+
+function rule(state) {
+  if (state.max_wrong === null) return "No rater is left out.";
+  const out = state.left_out.length ? `${state.left_out.length} of ${counted(state.raters.length, "rater")}: ${state.left_out.slice(0, 20).join(", ")}` : "none";
+  return `Left out: raters with more than ${counted(state.max_wrong, "catch question")} answered wrong. So far ${out}.`;
+}
+
 // ---- where answers disagree -----------------------------------------------------------------------------------------
 
 const ascending = (numbers) => [...numbers].sort((one, other) => one - other);
@@ -139,8 +155,8 @@ function draw_curve(all, width = $("curve").clientWidth || 640, height = Math.ro
 async function refresh() {
   try {
     const state = await (await fetch("state")).json();
-    $("summary").textContent = state.summary;
-    $("rule").textContent = state.rule;
+    $("summary").textContent = summary(state);
+    $("rule").textContent = rule(state);
     fill("raters", state.raters.map((rater) => [rater.name, rater.left_out ? "left out" : "yes", rater.answers, percent(rater.cannot_say),
       rater.seconds.toFixed(1), percent(rater.consistent), rater.n_catch ? `${percent(rater.catch)} of ${rater.n_catch}` : "–", percent(rater.agree),
       rater.weight === null ? "–" : rater.weight.toFixed(2)]),

@@ -12,7 +12,6 @@ const served = {
   rows(rows) { return this.json(`rows?at=${rows.join()}`); },
   values(name) { return this.json(`values?name=${encodeURIComponent(name)}`); },
   find(text) { return this.json(`find?text=${encodeURIComponent(text)}`); },
-  left(id) { return this.json(`left?id=${encodeURIComponent(id)}`); },
   item(row) { return this.json(`item/${row}`); },
   async column(name) {
     const answer = await fetch(`column/${name}`);
