@@ -12,7 +12,7 @@ import pytest
 
 import nearkin as nk
 from nearkin._check import MAX_TEXT, check_labels
-from nearkin.data import comparisons_from_names, read_column, read_features, read_judgements
+from nearkin.data import comparisons_from_names, read_column, read_features
 from tests.covering import each
 
 LONG = "x" * 100_000
@@ -35,19 +35,13 @@ FILES: dict[str, Callable[[Path], object]] = {
     "column": lambda p: read_column(table(p / "ids.csv", ["id", *NAMES])),
     "pairs": lambda p: nk.read_interactions(table(p / "p.csv", *SIDES)),
     "comparisons": lambda p: nk.read_comparisons(table(p / "c.csv", *THREE)),
-    "raters": lambda p: nk.read_comparisons(table(p / "c.csv", ["rater", *NAMES], *THREE)),
     "responses": lambda p: nk.read_comparisons(table(p / "c.csv", ["response", *NAMES], *SHOWN), form="triplet"),
     "ids of vectors": lambda p: nk.data.open_vectors(table(p / "v.csv", ["id", *NAMES], ["f0", *"1" * 40])).ids(),
     "features": lambda p: read_features(table(p / "f.csv", ["id", *NAMES], ["a", *"1" * 40])),
-    "judgements": lambda p: read_judgements(
-        table(p / "q.csv", ["query-id", *NAMES], ["corpus-id", *NAMES], ["score", *"1" * 40])
-    ),
 }
 LISTS: dict[str, Callable[[Any], object]] = {
     "build": lambda ids: nk.Index.build(X, ids=ids),
     "search among": lambda ids: INDEX.search(X[:1], 1, among=ids),
-    "similar": lambda ids: INDEX.similar(ids, 1),
-    "remove": lambda ids: nk.Index.build(X[:40], ids=NAMES).remove(ids),
     "pairs": lambda ids: nk.Interactions.from_pairs(ids, ids),
     "comparisons": lambda ids: comparisons_from_names([[str(a), b, c] for a, b, c in zip(ids, NAMES, NAMES[1:])]),  # noqa: B905
     "objects": lambda ids: nk.Comparisons(np.array([[0, 1, 2]]), ids),

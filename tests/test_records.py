@@ -60,39 +60,26 @@ def test_catalogues_keep_their_order_and_cold_entities() -> None:
     assert sp.issparse(pairs.right_features)
 
 
+BAD_PAIRS = [
+    (([0, None], [0, 1]), ValueError, r"left has 1 missing id \(None, NaN, empty or -1\), the first at entry 1"),
+    ((["a", ""], [0, 1]), ValueError, "left has 1 missing id"),
+    (([0, 1], np.array([-1.0, 1.0])), ValueError, "right has 1 missing id"),
+    ((np.array(["a", 3], dtype=object), [0, 1]), TypeError, "left has ids that are not all numbers"),
+    (([1, "1"], [0, 1]), TypeError, "left has ids that are not all numbers, or all text"),  # NumPy makes text of both
+    ((["a", np.nan], [0, 1]), ValueError, "left has 1 missing id"),
+    (([0, 1], [0, 1], None, pd.to_datetime(["2026-01-01", None], utc=True)), ValueError, "1 missing time"),
+    (([], []), ValueError, "there is no observed pair"),
+    (([0, 1], [0]), ValueError, r"right has shape \(1,\); it must be \(2,\)"),
+    (([0, 1], [0, 1], [1.0, -2.0]), ValueError, "weights has 1 entry below 0"),
+    (([0, 1], [0, 1], [1.0, 2.1e40]), ValueError, "weights contains NaN or infinity"),  # no warning of NumPy's first
+    (([0, 1], [0, 1], None, ["x", "y"]), TypeError, "timestamps has dtype <U1; it must be numbers"),
+    (([[0], [1]], [0, 1]), ValueError, "left has shape"),
+    ((np.array(["a", "a\0b"], object), [0, 1]), ValueError, r"the id .*\\x00.* holds a NUL character"),
+]
+
+
 def test_bad_pairs_are_named() -> None:
-    cases = [
-        (([0, None], [0, 1]), ValueError, r"left has 1 missing id \(None, NaN, empty or -1\), the first at entry 1"),
-        (([0.0, np.nan], [0, 1]), ValueError, "left has 1 missing id"),
-        ((["a", ""], [0, 1]), ValueError, "left has 1 missing id"),
-        (([0, -1], [0, 1]), ValueError, "left has 1 missing id"),  # of pandas' codes, and of answers without a result
-        (([0, 1], np.array([-1.0, 1.0])), ValueError, "right has 1 missing id"),
-        ((np.array(["a", 3], dtype=object), [0, 1]), TypeError, "left has ids that are not all numbers"),
-        (
-            ([1, "1"], [0, 1]),
-            TypeError,
-            "left has ids that are not all numbers, or all text",
-        ),  # NumPy makes text of both
-        ((["a", np.nan], [0, 1]), ValueError, "left has 1 missing id"),
-        (([0, 1], [0, 1], None, pd.to_datetime(["2026-01-01", None], utc=True)), ValueError, "1 missing time"),
-        (([], []), ValueError, "there is no observed pair"),
-        (([0, 1], [0]), ValueError, r"right has shape \(1,\); it must be \(2,\)"),
-        (([0, 1], [0, 1], [1.0]), ValueError, r"weights has shape \(1,\); it must be \(2,\)"),
-        (([0, 1], [0, 1], [1.0, -2.0]), ValueError, "weights has 1 entry below 0"),
-        (([0, 1], [0, 1], [1.0, np.nan]), ValueError, "weights contains NaN"),
-        (
-            ([0, 1], [0, 1], [1.0, 2.1e40]),
-            ValueError,
-            "weights contains NaN or infinity",
-        ),  # no warning of NumPy's first
-        (([0, 1], [0, 1], None, ["x", "y"]), TypeError, "timestamps has dtype <U1; it must be numbers"),
-        (([[0], [1]], [0, 1]), ValueError, "left has shape"),
-        *(
-            ((np.array(["a", odd], object), [0, 1]), ValueError, r"the id .*\\x00.* holds a NUL character")
-            for odd in ("a\0", "\0", "a\0b")
-        ),
-    ]
-    each_refused((partial(Interactions.from_pairs, *given), error, match) for given, error, match in cases)
+    each_refused((partial(Interactions.from_pairs, *given), error, match) for given, error, match in BAD_PAIRS)
 
 
 def test_times_with_and_without_a_zone() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from nearkin.statistics import AbstractSums, CellSums, RowMean, block_rows, row_mean, squared_norm
+from nearkin.statistics import AbstractSums, CellSums, RowMean, row_mean, squared_norm
 from tests.covering import each
 
 
@@ -66,10 +66,6 @@ def test_float32_cells_do_not_depend_on_cuts_where_blocks_end(rng: np.random.Gen
     exact = np.zeros((16, 5))
     np.add.at(exact, codes[:, 0], X.astype(np.float64))
     np.testing.assert_allclose(whole.sums[0], exact, atol=2e-3)
-
-
-def test_blocks_grow_with_the_cells() -> None:
-    assert [block_rows(k) for k in (0, 2, 128, 256, 65_536)] == [2048, 2048, 2048, 4096, 16 * 65_536]
 
 
 def test_codes_beyond_the_cells_are_refused() -> None:

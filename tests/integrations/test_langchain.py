@@ -1,7 +1,6 @@
 """LangChain's own suite for vector stores, and what it leaves out: filters, diverse answers, saving, wrong calls."""
 
 import asyncio
-import inspect
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import sleep
@@ -195,14 +194,6 @@ def test_an_unknown_argument_is_an_error_in_every_method(name: str) -> None:
         with pytest.raises(TypeError, match=argument):
             asyncio.run(getattr(store, f"a{name}")(*UNKNOWN[name], **{argument: {"n": 1}}))
     assert len(store.documents.records) == 4
-
-
-def test_every_method_with_any_arguments_is_tried() -> None:
-    takes_any = {
-        name for name, method in inspect.getmembers(LangChainStore, callable)
-        if not name.startswith("_") and "**" in str(inspect.signature(method))
-    }  # fmt: skip
-    assert takes_any <= {*UNKNOWN, *(f"a{name}" for name in UNKNOWN), "as_retriever"}
 
 
 def test_a_retriever_takes_what_langchain_knows() -> None:
