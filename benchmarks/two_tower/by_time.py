@@ -71,7 +71,7 @@ class OverTime(Setup):
         return {
             "popularity": partial(listed, lambda pairs, k: popularity(pairs, k)[1]),
             "popularity in the last tenth": partial(listed, _lately_popular),
-            "item-kNN, 100 neighbours": partial(listed, lambda pairs, k: item_knn(pairs, k)[1]),
+            "item-kNN": partial(listed, lambda pairs, k: item_knn(pairs, k)[1]),
             "EASE": ease_way(self, None),
             "the default, k = 64": partial(fitted, *FITS["the default, k = 64"]),
             **{f"implicit {method}": peer_way(self, method, None) for method in ("als", "bpr") if self.python},

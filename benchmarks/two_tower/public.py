@@ -40,7 +40,7 @@ LIGHT_GCN = (0.02, 262_144)  # rate and pairs of a batch, which validation pairs
 POWERS = AllPairs(weight_power=0.25, cost_power=0.2)
 LISTS: dict[str, Callable] = {
     "popularity": lambda pairs, k: popularity(pairs, k)[1],
-    "item-kNN, 100 neighbours": lambda pairs, k: item_knn(pairs, k)[1],
+    "item-kNN": lambda pairs, k: item_knn(pairs, k)[1],
     "graph filter, powers 1/2": graph_filter,
     "graph filter, powers 0.3": lambda pairs, k: graph_filter(pairs, k, powers=(0.3, 0.3)),
 }
@@ -91,9 +91,11 @@ def read_public(name: str, folder: Path, seed: int, lefts: int | None = None) ->
     """
     if (folder / name / "train.txt").exists():
         pairs = _read_lists(folder / name)
+    elif name == "yelp2018":
+        stored = np.load(folder / f"{name}.npz")
+        pairs = nk.Interactions.from_pairs(stored["user"], stored["item"], split=2 * stored["test"].astype(int))
     else:
-        options = {"ml100k": {"min_weight": 4}, "yelp2018": {"split": "test"}}.get(name, {})
-        pairs = nk.read_interactions(folder / f"{name}.npz", **options)
+        pairs = nk.read_interactions(folder / f"{name}.npz", **({"min_weight": 4} if name == "ml100k" else {}))
     if lefts is not None:
         few = pairs.select(pairs.rows < lefts)
         pairs = nk.Interactions.from_pairs(few.rows, few.indices, split=few.split)

