@@ -54,7 +54,7 @@ _SUBJECTS = (
         ("run", "tasks"),
     ),
     Subject("hashing", "Hashing", ("--quick --parts table",)),
-    Subject("ordinal", "Ordinal embedding", ("--quick",), ("", "questions")),
+    Subject("ordinal", "Ordinal embedding", ("--quick",), ("", "wrong", "questions")),
     Subject(
         "two_tower",
         "Two towers",

@@ -1,6 +1,7 @@
 """Ordinal embedding beside cblearn: time until 15 % held-out error, and the final error, on the same answers.
 
     python -m benchmarks ordinal                time to 15 % error beside cblearn
+    python -m benchmarks ordinal wrong          losses where a tenth of the answers is wrong, beside those of other sets
     python -m benchmarks ordinal questions      chosen questions beside random ones
 
 CPU time of one thread. cblearn pins NumPy 1.26 and so runs in the peers' environment.

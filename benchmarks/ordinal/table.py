@@ -27,6 +27,20 @@ def tables(results: Results) -> Iterable[Table]:
             times = [ratio(theirs, ours[s]["ms"]) for s in ("auto", "svrg-sbb")]
             table.rows.append([f"{row['n']:,}, {row['m']:,}", row["loss"], *cells, shown, *times])
         yield table
+    found = results.read("ordinal_wrong")
+    if found:
+        losses = list(dict.fromkeys(row["loss"] for row in found))
+        table = Table("ordinal-wrong", "Error on new answers; means of seeds", ["answers", *losses], "ordinal_wrong")
+        table.note = "More than auto, with 95 % intervals over the seeds, paired, in brackets."
+        errors = {(row["data"], row["loss"]): np.array(row["errors"]) for row in found}
+        for data in dict.fromkeys(row["data"] for row in found):
+            cells = []
+            for loss in losses:
+                more, mean = errors[data, loss] - errors[data, "auto"], f"{errors[data, loss].mean():.3f}"
+                width = t.ppf(0.975, len(more) - 1) * more.std(ddof=1) / np.sqrt(len(more)) if len(more) > 1 else np.nan
+                cells.append(mean if loss == "auto" else f"{mean} ({more.mean():+.3f} ± {width:.3f})")
+            table.rows.append([data, *cells])
+        yield table
     found = results.read("ordinal_questions")
     if found:
         title = f"Error after 16, 24, 30 and 40 answers an object, a fifth of them wrong; {found[0]['seeds']} seeds"

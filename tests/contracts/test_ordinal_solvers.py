@@ -81,7 +81,7 @@ def test_the_objective_is_the_mean_loss_of_a_comparison(solver):
     for n in (8, 16):
         answers = comparisons_from_vectors(np.random.default_rng(0).normal(size=(n, 2)), 300, random_state=1)
         seen = []
-        model = nk.OrdinalEmbedding(2, solver=solver, n_init=1, max_iter=3, random_state=0)
+        model = nk.OrdinalEmbedding(2, loss="ste", solver=solver, n_init=1, max_iter=3, random_state=0)
         model.fit(answers, callback=lambda step, record, seen=seen: seen.append(record["objective"]))
         rows, X = answers.indices, model.embedding_.astype(float)
         near, far = (((X[rows[:, 0]] - X[rows[:, side]]) ** 2).sum(axis=1) for side in (1, 2))

@@ -70,8 +70,8 @@ def embed(
     missing: What to do with pairs or answers that lack a cell: raise an error, or drop and count them.
     dim: Dimensions of the vectors; auto, for comparisons, chooses by cross-validation. [default: 64 for pairs, 2 for
         comparisons]
-    loss: The loss: for pairs auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax; for comparisons
-        ste, t-ste, gnmds, ckl, soe. [default: auto, ste]
+    loss: The loss: auto, by held-out pairs or answers; for pairs all-pairs, cosine-softmax, in-batch-softmax; for
+        comparisons ste, t-ste, gnmds, ckl, soe. [default: auto]
     seed: Seed of everything random: the same seed gives the same result.
     overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
     """
@@ -106,7 +106,7 @@ def _scale(scale: str | tuple[float, float] | None) -> tuple[float, float] | Non
 def _kind_of(signals: File, given: Fields, loss: str | None) -> str:
     """Whether the table holds pairs or comparisons: by the options, else by the loss, else by its columns."""
     told = {kind: name for kind, names in _OWN.items() for name in names if name in given}
-    if loss is not None:
+    if loss not in (None, "auto"):
         told.setdefault("comparisons" if _is_of_comparisons(loss) else "pairs", f"loss={loss!r}")
     if len(told) == 2:
         raise ValueError(f"{told['pairs']} is for pairs, and {told['comparisons']} for comparisons; give one of them")
@@ -120,7 +120,7 @@ def _is_of_comparisons(loss: str) -> bool:
         return True
     from nearkin.embedding.two_tower.fitting import LOSSES as OF_PAIRS  # loads torch
 
-    if loss != "auto" and loss not in OF_PAIRS:
+    if loss not in OF_PAIRS:
         known = f"auto, {', '.join(OF_PAIRS)} for pairs, or {', '.join(LOSSES)} for comparisons"
         raise ValueError(f"loss is {loss!r}; it must be one of {known}")
     return False

@@ -63,7 +63,7 @@ def embed_comparisons(
     check_target(out, overwrite, [path])
     dim = dim or 2
     answers = nk.read_comparisons(path, **columns)
-    options = {"loss": loss or "ste", "random_state": seed}
+    options = {"loss": loss or "auto", "random_state": seed}
     opposite = _opposite(answers, 2 if dim == "auto" else max(2, int(dim)), options, seed)
     how, weighed = (raters, "equal") if raters in ("turn", "drop") else ("keep", raters)
     answers, reversal_notes = _without_opposite(answers, opposite, how)
@@ -73,6 +73,7 @@ def embed_comparisons(
     steps = Steps()
     with steps.step("train") as callback:
         trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=weighed, callback=callback)
+    options |= {"loss": trial.loss_, "loss_parameter": trial.loss_parameter_}
     error, (low, high) = 1.0 - trial.score(test), error_interval(trial.embedding_, test)
     curves = _curves(train, test, trial, options)
     model = nk.OrdinalEmbedding(trial.n_components_, **options)
@@ -167,7 +168,8 @@ def _describe(path: FileOrFrame, out: StrPath, answers: Comparisons, model: nk.O
         "contradictions": found["n_contradictions"],
         "groups": found["n_groups"],
         "dim": model.n_components_,
-        "loss": model.loss,
+        "loss": model.loss_,
+        "loss_parameter": model.loss_parameter_,
         "solver": model.solver,
         "train_error": 1.0 - model.score(answers),
         "notes": found["notes"],

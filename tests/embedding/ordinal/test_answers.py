@@ -45,9 +45,9 @@ def test_no_more_dimensions_are_tried_than_answers_can_tell_apart():
     points, tried = np.random.default_rng(0).standard_normal((5, 2)), []
     answers = comparisons_from_vectors(points, 60, random_state=1)
 
-    def embed(train, p):
-        tried.append(p)
-        return np.pad(points, ((0, 0), (0, max(0, p - 2))))[:, :p]
+    def embed(train, n_components):
+        tried.append(n_components)
+        return np.pad(points, ((0, 0), (0, max(0, n_components - 2))))[:, :n_components]
 
     choose_dimension(answers, embed, np.random.default_rng(2))
     assert set(tried) == {1, 2, 3}
@@ -57,14 +57,14 @@ def test_coin_flips_are_told_from_answers_of_points():
     """By the .2 % quantile of as many flips: 80 of 200. Of 540 sets of flips 47 were below the 1 % quantile."""
     points = np.random.default_rng(0).standard_normal((9, 2))
     answers = comparisons_from_vectors(points, 200, random_state=1)
-    _, curve = choose_dimension(answers, lambda train, p: points[:, :p], np.random.default_rng(0))
+    _, curve = choose_dimension(answers, lambda train, n_components: points[:, :n_components], np.random.default_rng(0))
     assert curve["chance"] == 80 / 200
     assert min(curve["error"]) < 0.1
     flipped = answers.indices.copy()
     wrong = np.random.default_rng(2).random(200) < 0.5
     flipped[wrong] = flipped[wrong][:, [0, 2, 1]]
     coins = comparisons_from_array(flipped)
-    _, curve = choose_dimension(coins, lambda train, p: points[:, :p], np.random.default_rng(0))
+    _, curve = choose_dimension(coins, lambda train, n_components: points[:, :n_components], np.random.default_rng(0))
     assert min(curve["error"]) > curve["chance"]
 
 

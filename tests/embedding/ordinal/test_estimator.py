@@ -219,7 +219,7 @@ def test_chosen_questions_teach_more_than_random_ones(flipped, points, test):
     errors = {"information-gain": [], "random": []}
     for rule, seed in itertools.product(errors, range(2)):
         rng = np.random.default_rng(seed)
-        model = nk.OrdinalEmbedding(2, random_state=seed)
+        model = nk.OrdinalEmbedding(2, loss="ste", random_state=seed)
         model.fit(comparisons_from_vectors(points, 300, noise=flipped, random_state=100 + seed))
         for _ in range(6):
             rows = model.next_queries(50 if flipped == 0 else 100, rule=rule)
@@ -227,6 +227,26 @@ def test_chosen_questions_teach_more_than_random_ones(flipped, points, test):
             model.partial_fit(rows, (near < far) ^ (rng.random(len(rows)) < flipped))
         errors[rule].append(1 - model.score(test))
     assert np.mean(errors["information-gain"]) < 0.9 * np.mean(errors["random"]), errors
+
+
+def test_auto_finds_the_loss_that_suits_wrong_answers(tmp_path):
+    """A tenth of wrong answers costs STE twice the error of its form with random answers; clean ones cost nothing."""
+    points = np.random.default_rng(3).normal(0, 1, (40, 2))
+    test = comparisons_from_vectors(points, 5000, random_state=4)
+    errors = {}
+    for noise in (0.0, 0.1):
+        answers = comparisons_from_vectors(points, 3000, noise=noise, random_state=5)
+        for loss in ("ste", "auto"):
+            model = nk.OrdinalEmbedding(2, loss=loss, random_state=0).fit(answers)
+            errors[noise, loss] = 1 - model.score(test)
+    assert errors[0.1, "auto"] < 0.75 * errors[0.1, "ste"], errors
+    assert errors[0.0, "auto"] < errors[0.0, "ste"] + 0.01, errors
+    assert (model.loss, model.loss_, model.loss_parameter_) == ("auto", "ste", 0.1)
+    model.save(tmp_path / "map")
+    again = nk.OrdinalEmbedding.load(tmp_path / "map")
+    assert (again.loss, again.loss_, again.loss_parameter_) == ("auto", "ste", 0.1)
+    with pytest.raises(ValueError, match="loss_parameter"):
+        nk.OrdinalEmbedding(2, loss_parameter=0.1).fit(answers)
 
 
 def test_bootstrap_lies_around_the_embedding(points, train):

@@ -28,10 +28,10 @@ def relative_error(found, wanted):
 
 @each("p", [1, 3, 5])  # t-STE's alpha = 1, 2 and 4: whole and half exponents
 @each("width", QUESTIONS)
-@each("name", LOSSES)
-def test_gradient_on_points_is_the_derivative(name, width, p, rng):
+@each(("name", "parameter"), [*((name, None) for name in LOSSES), ("ste", 0.3)])
+def test_gradient_on_points_is_the_derivative(name, parameter, width, p, rng):
     X = rng.normal(0, 0.7, (5, p))
-    loss = get_loss(name, p)
+    loss = get_loss(name, p, parameter)
     problem = OrdinalObjective(QUESTIONS[width], 5, loss, weights=np.array([1.0, 2, 1, 0.5, 3]), dtype=np.float64)
     found = unpad_rows(problem.gradient(pad_rows(X, np.float64)), p)
     wanted = central_differences(lambda X: problem.value(pad_rows(X, np.float64)), X)
@@ -39,10 +39,10 @@ def test_gradient_on_points_is_the_derivative(name, width, p, rng):
 
 
 @each("dtype", [np.float32, np.float64])
-@each("name", LOSSES)
-def test_far_and_coincident_points_stay_finite(name, dtype):
+@each(("name", "parameter"), [*((name, None) for name in LOSSES), ("ste", 0.3)])
+def test_far_and_coincident_points_stay_finite(name, parameter, dtype):
     for X in (np.array([[0.0], [1e4], [2e-3], [0.0], [1.0]]), np.zeros((5, 2))):
-        problem = OrdinalObjective(np.array([[0, 1, 2], [0, 2, 1]]), 5, get_loss(name, 10), dtype=dtype)
+        problem = OrdinalObjective(np.array([[0, 1, 2], [0, 2, 1]]), 5, get_loss(name, 10, parameter), dtype=dtype)
         x = pad_rows(X, dtype)
         assert np.isfinite(problem.value(x))
         assert np.isfinite(problem.gradient(x)).all()
@@ -73,6 +73,7 @@ def test_values_by_hand():
     assert value("gnmds", near_first) == 0.0
     assert value("gnmds", far_first) == 4.0  # 1 + 4 - 1: eq. 45 as corrected
     np.testing.assert_allclose(value("ste", far_first), np.log1p(np.exp(3.0)))
+    np.testing.assert_allclose(value("ste", far_first, 0.2), -np.log(0.1 + 0.8 / (1 + np.exp(3.0))))
     np.testing.assert_allclose(value("ckl", near_first, 0.5), -np.log(4.5 / 6.0))
     np.testing.assert_allclose(value("t-ste", near_first, 1.0), -np.log((1 / 2) / (1 / 2 + 1 / 5)))
     np.testing.assert_allclose(value("soe", far_first, 0.1), 1.1**2)
@@ -82,7 +83,8 @@ def test_values_by_hand():
     ("arguments", "text"),
     [
         (("cosine", 2), "loss is 'cosine'; it must be one of 'gnmds'"),
-        (("ste", 2, 1.0), "loss 'ste' has none"),
+        (("gnmds", 2, 1.0), "loss 'gnmds' has none"),
+        (("ste", 2, 1.0), "at most 0.9"),
         (("ckl", 2, 0.0), "loss_parameter is 0.0; it must be greater than 0"),
     ],
 )

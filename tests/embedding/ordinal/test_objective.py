@@ -126,7 +126,12 @@ def test_an_answer_is_never_split_between_learning_and_judging():
 
 @each(
     ("how", "joint"),
-    [({}, True), ({"loss": "t-ste"}, False), ({"solver": "svrg-sbb"}, False), ({"loss": "soe"}, False)],
+    [
+        ({"loss": "ste"}, True),
+        ({"loss": "t-ste"}, False),
+        ({"loss": "ste", "solver": "svrg-sbb"}, False),
+        ({"loss": "soe"}, False),
+    ],
 )
 def test_auto_takes_choices_as_events_for_ste_alone(how, joint):
     model = OrdinalEmbedding(2, random_state=0, **how).fit(planted(count=100))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -21,8 +22,11 @@ from nearkin.metrics.trial import Trial
 from nearkin.records import Answers, Comparisons
 
 N_FOLDS = 4
-Embed: TypeAlias = Callable[[Comparisons], np.ndarray]
-"""Points (n, p) that are learnt from answers."""
+# tried for loss="auto", with their loss_parameter; `python -m benchmarks ordinal wrong` has their errors on seven sets
+CANDIDATES: tuple[tuple[str, float | None], ...] = (("ste", None), ("ste", 0.1), ("t-ste", None))
+ENOUGH = 5_000  # held-out comparisons that choose a loss: a difference of .01 is then two standard errors
+Embed: TypeAlias = Callable[..., np.ndarray]
+"""Points (n, p) that are learnt from answers, and other settings of the estimator by name."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +39,16 @@ class Defaults:
 DEFAULTS = Defaults()
 
 
-def choose_dimension(
-    comparisons: Comparisons, embed: Callable[[Comparisons, int], np.ndarray], rng: np.random.Generator
-) -> tuple[int, Record]:
+def choose_dimension(comparisons: Comparisons, embed: Embed, rng: np.random.Generator) -> tuple[int, Record]:
     """The smallest dimension that none leads by a standard error in its held-out answers, paired by judgement, or the
     first if none beats chance; and the curve {"dimension": [...], "error": [...], "standard_error": [...], "chance":
     e}; a standard error is that of the difference from the best. Coin flips have an error of e or more in every
     dimension tried, 19 times of 20 at least: e is their .2 % quantile for one dimension, a flip a judgement (16 of 540
     sets of 120 to 1,500 flips were below it in some dimension; 47 were below the 1 % quantile).
 
-    `embed(train, p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better than the
-    best; what comes from one judgement is held out together. ValueError for fewer than 8 comparisons or 4 questions.
+    `embed(train, n_components=p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better
+    than the best; what comes from one judgement is held out together. ValueError for fewer than 8 comparisons or 4
+    questions.
     """
     m = len(comparisons)
     if m < 2 * N_FOLDS:
@@ -56,7 +59,7 @@ def choose_dimension(
     folds, tested = judgement_folds(comparisons, rng, "n_components is 'auto' (give it as a number)")
     limit, trial = max(1, comparisons.n_objects - 2), Trial[int]()  # n points satisfy any answers in n - 2 dimensions
     for p in [p for p in DEFAULTS.dimensions if p <= limit]:
-        trial.add(p, by_judgement(tested, _held_out_right(folds, lambda train, p=p: embed(train, p))), p)
+        trial.add(p, by_judgement(tested, _held_out_right(folds, partial(embed, n_components=p))), p)
         # two dimensions in a row that are no better than the best end the search
         if list(trial.values)[::-1].index(trial.best()) >= 2:
             break
@@ -68,6 +71,24 @@ def choose_dimension(
         "chance": float(binom.ppf(0.002, flips, 0.5)) / flips,
     }
     return trial.winner() if min(curve["error"]) < curve["chance"] else curve["dimension"][0], curve
+
+
+def choose_loss(comparisons: Comparisons, embed: Embed, rng: np.random.Generator) -> tuple[str, float | None]:
+    """The first loss and parameter of `CANDIDATES` that none leads by a standard error in held-out answers, paired by
+    judgement; STE if there are too few. `embed(train, loss=..., loss_parameter=...)` returns points (n, p). What comes
+    from one judgement is held out together."""
+    many = len(comparisons) >= 10 * ENOUGH  # then one fold of ten: which loss is best depends on the number
+    try:
+        folds, tested = judgement_folds(comparisons, rng, "loss is 'auto'", 10 if many else N_FOLDS)
+    except ValueError:  # too few
+        return CANDIDATES[0]
+    if many:
+        folds, tested = folds[:1], folds[0][1]
+    trial = Trial[tuple[str, float | None]]()
+    for place, (loss, parameter) in enumerate(CANDIDATES):
+        right = _held_out_right(folds, partial(embed, loss=loss, loss_parameter=parameter))
+        trial.add((loss, parameter), by_judgement(tested, right), place)
+    return trial.winner()
 
 
 def n_judgements(comparisons: Comparisons) -> int:
@@ -96,16 +117,18 @@ Folds: TypeAlias = list[tuple[Comparisons, Comparisons]]
 """For each fold the comparisons to train on and to test."""
 
 
-def judgement_folds(comparisons: Comparisons, rng: np.random.Generator, why: str) -> tuple[Folds, Comparisons]:
+def judgement_folds(
+    comparisons: Comparisons, rng: np.random.Generator, why: str, n_folds: int = N_FOLDS
+) -> tuple[Folds, Comparisons]:
     """Folds of judgements on questions, and all that is tested; ValueError, beginning with `why`, for too few."""
     number = number_judgements(comparisons)
     size = int(number.max()) + 1
-    fold = (rng.permutation(size) % N_FOLDS)[number]
-    parts = [held_out_parts(comparisons, fold == part, True) for part in range(N_FOLDS)]
+    fold = (rng.permutation(size) % n_folds)[number]
+    parts = [held_out_parts(comparisons, fold == part, True) for part in range(n_folds)]
     if not all(len(train) and len(test) for train, test in parts):
         rated = (number[:, 0] != number[:, 1]).any()
         what, needed = (
-            ("rated pair", f"{2 * N_FOLDS} or more by one rater") if rated else ("different question", N_FOLDS)
+            ("rated pair", f"{2 * n_folds} or more by one rater") if rated else ("different question", n_folds)
         )
         raise ValueError(f"{why}; there are {counted(size, what)}; cross-validation needs {needed}")
     folds = [(comparisons.take(train), comparisons.take(test)) for train, test in parts]

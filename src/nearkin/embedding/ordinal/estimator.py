@@ -1,7 +1,6 @@
 """`OrdinalEmbedding`: vectors from answers to "which pair is closer?"."""
 
 import json
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -46,6 +45,7 @@ def embedding_config(model: Any) -> Record:
     params = {name: value if isinstance(value, plain) else None for name, value in model.get_params().items()}
     n, p = model.embedding_.shape
     end = {"objective": model.objective_, "n_iter": model.n_iter_, "status": model.status_}
+    end |= {"loss": model.loss_, "loss_parameter": model.loss_parameter_}
     if model.rater_reliability_ is not None:
         end["rater_reliability"] = [list(pair) for pair in model.rater_reliability_.items()]  # names may be numbers
     return {"n_objects": n, "n_components": p, "params": params, "dimension_curve": model.dimension_curve_, **end}
@@ -79,6 +79,8 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
         ),
         "rater_reliability_": None if weights is None else {name: float(weight) for name, weight in weights},
         "n_components_": config["n_components"],
+        "loss_": config["loss"],
+        "loss_parameter_": config["loss_parameter"],
         "dimension_curve_": config["dimension_curve"],
         "objective_": config["objective"],
         "n_iter_": config["n_iter"],
@@ -97,10 +99,12 @@ class OrdinalEmbedding(BaseEstimator):
     Parameters
     ----------
     n_components: the dimension p, or "auto" for cross-validation (`dimension_curve_` is the error by dimension).
-    loss: "gnmds", "ckl", "ste", "t-ste" or "soe".
+    loss: "gnmds", "ckl", "ste", "t-ste" or "soe"; "auto" for the first of "ste", "ste" with a tenth of random answers
+        and "t-ste" that none leads by a standard error on held-out answers (three to twelve fits before the last).
     solver: "auto", "svrg-sbb", "svrg", "sgd", "adagrad", "gd" or "l-bfgs", or an object of `nearkin.solvers` with
         other settings, such as `SVRG(restart=10)` (Algorithm 2).
-    loss_parameter: mu of "ckl", alpha of "t-ste", margin of "soe"; None for the usual value.
+    loss_parameter: mu of "ckl", alpha of "t-ste", margin of "soe", share of random answers of "ste" (usually 0; with
+        0.1 a wrong answer costs little); None for the usual value.
     max_iter, tol: maximum number of epochs; the fit stops when the relative decrease of the objective in an epoch is
         below `tol`; for "ste" with solver "auto" relative to half the objective of equal points at least, because
         without wrong answers the objective would fall for ever.
@@ -115,6 +119,7 @@ class OrdinalEmbedding(BaseEstimator):
         lists them, and groups of objects that no comparison connects.
     objects_: (n,) names.
     n_components_: p.
+    loss_, loss_parameter_: as given, or as chosen for loss="auto".
     objective_, n_iter_, status_, history_: of the best start's run; records have "step" and "objective", the mean loss
         of a comparison, or of a choice where `choices` are joint.
     comparisons_: the training data.
@@ -136,7 +141,7 @@ class OrdinalEmbedding(BaseEstimator):
 
     n_components: int | str = 2
     _: KW_ONLY
-    loss: str = "ste"
+    loss: str = "auto"
     solver: str | Solver = "auto"
     loss_parameter: float | None = None
     max_iter: int = 100
@@ -176,22 +181,24 @@ class OrdinalEmbedding(BaseEstimator):
         comparisons = as_comparisons(comparisons, y)
         if comparisons.n_objects < 3:
             raise ValueError(f"comparisons has {counted(comparisons.n_objects, 'object')}; at least 3 are needed")
-        joint = self._takes_events(comparisons, choices)
         rng = self._generator()
         if isinstance(validation, float):
             comparisons, validation = split_comparisons(comparisons, validation, by="questions", random_state=rng)
-        self.dimension_curve_ = None
+        self._set_loss(answers.CANDIDATES[0])  # by which the dimension is chosen
+        joint = self._takes_events(comparisons, choices)
+        embed = self._embed_quickly(rng, choices)
+        self.dimension_curve_: Record | None = None
         if self.n_components == "auto":
-            self.dimension_curve_: Record | None
-            self.n_components_, self.dimension_curve_ = answers.choose_dimension(
-                comparisons, self._embed_quickly(rng), rng
-            )
+            self.n_components_, self.dimension_curve_ = answers.choose_dimension(comparisons, embed, rng)
         else:
             self.n_components_: int = int(self.n_components)
+        embed = partial(embed, n_components=self.n_components_)
+        if self.loss == "auto":
+            self._set_loss(answers.choose_loss(comparisons, embed, rng))
+            joint = self._takes_events(comparisons, choices)
         self.rater_reliability_: dict[object, float] | None = None
         if raters == "estimated":
-            embed, p = self._embed_quickly(rng), self.n_components_
-            self.rater_reliability_ = answers.rater_reliability(comparisons, lambda train: embed(train, p), rng)
+            self.rater_reliability_ = answers.rater_reliability(comparisons, embed, rng)
             comparisons = replace(comparisons, weights=answers.weigh(comparisons, self.rater_reliability_))
         if not joint and comparisons.events is not None:
             comparisons = replace(comparisons, events=None)
@@ -210,8 +217,8 @@ class OrdinalEmbedding(BaseEstimator):
         """Train on more answers, starting from the fitted embedding; new objects are added to `objects_`.
 
         Arguments as in `fit`. The fit uses old answers (`comparisons_`) and new ones together; choices count as in
-        `fit`, and new answers have the weight 1 for every rater. With `n_init` above 1 random starts are tried too: the
-        fitted embedding may be a bad local minimum of few answers.
+        `fit`, and new answers have the weight 1 for every rater; loss="auto" chooses again. With `n_init` above 1
+        random starts are tried too: the fitted embedding may be a bad local minimum of few answers.
         """
         if not hasattr(self, "embedding_"):
             return self.fit(comparisons, y, callback=callback)
@@ -222,6 +229,9 @@ class OrdinalEmbedding(BaseEstimator):
         if self.comparisons_.events is None and more.events is not None:  # they were taken as separate
             more = replace(more, events=None)
         joined = answers.join(self.comparisons_, more)
+        if self.loss == "auto":  # few answers may have another best loss than many
+            embed = partial(self._embed_quickly(rng), n_components=self.n_components_)
+            self._set_loss(answers.choose_loss(joined, embed, rng))
         starts = self._starts(joined, rng)
         known = np.flatnonzero(answers.count_per_object(self.comparisons_))
         starts[0][known, : self.n_components_] = self.embedding_[known]  # `join` puts the known objects first
@@ -302,7 +312,11 @@ class OrdinalEmbedding(BaseEstimator):
         for name in ("n_components", "n_init"):
             if (value := getattr(self, name)) != "auto":
                 _check.check_integer(value, name, low=1)
-        _check.check_choice(self.loss, "loss", LOSSES)
+        _check.check_choice(self.loss, "loss", (*LOSSES, "auto"))
+        if self.loss == "auto" and self.loss_parameter is not None:
+            raise ValueError(
+                f"loss_parameter is {self.loss_parameter!r}; loss='auto' chooses it, give the loss by name"
+            )
         _check.check_integer(self.max_iter, "max_iter", low=1)
         _check.check_real(self.tol, "tol", low=0.0)
         _check.check_real(self.scale, "scale", above=0.0)
@@ -316,11 +330,25 @@ class OrdinalEmbedding(BaseEstimator):
             )
         if choices != "auto" or comparisons.events is None:
             return choices == "joint"
-        able = self.loss == "ste" and self.solver in ("auto", "l-bfgs", "gd")
+        able = self.loss_ == "ste" and self.solver in ("auto", "l-bfgs", "gd")
         return able and len(comparisons) <= DEFAULTS.few
 
+    def _set_loss(self, chosen: tuple[str, float | None]) -> None:
+        """`loss_` and `loss_parameter_`: those of the settings, or for "auto" the chosen ones."""
+        self.loss_: str
+        self.loss_parameter_: float | None
+        self.loss_, self.loss_parameter_ = chosen if self.loss == "auto" else (self.loss, self.loss_parameter)
+
+    def _embed_quickly(self, rng: np.random.Generator, choices: str = "auto") -> answers.Embed:
+        def embed(train: Comparisons, **other: Any) -> np.ndarray:
+            settings = {"loss": self.loss_, "loss_parameter": self.loss_parameter_, "n_init": 1, "random_state": rng}
+            trial = OrdinalEmbedding(**{**self.get_params(), **settings, **other})
+            return trial.fit(train, choices=choices).embedding_
+
+        return embed
+
     def _loss(self, n_components: int) -> OrdinalLoss:
-        return get_loss(self.loss, n_components, self.loss_parameter)
+        return get_loss(self.loss_, n_components, self.loss_parameter_)
 
     def _task(self, comparisons: Comparisons, rng: np.random.Generator) -> Task:
         return Task(comparisons, self.n_components_, self._loss(self.n_components_), self.solver, rng, current())
@@ -336,13 +364,6 @@ class OrdinalEmbedding(BaseEstimator):
         count = count if self.n_init == "auto" else int(self.n_init)
         shape = comparisons.n_objects, columns
         return [rng.normal(0.0, self.scale, shape) for _ in range(count)]
-
-    def _embed_quickly(self, rng: np.random.Generator) -> Callable[[Comparisons, int], np.ndarray]:
-        def embed(train: Comparisons, p: int) -> np.ndarray:
-            trial = OrdinalEmbedding(**{**self.get_params(), "n_components": p, "n_init": 1, "random_state": rng})
-            return trial.fit(train).embedding_
-
-        return embed
 
     def _learn(self, comparisons: Comparisons, starts: list[np.ndarray], rng: np.random.Generator, run: Run) -> None:
         """Embed from the best of the starts, and set the fitted attributes."""

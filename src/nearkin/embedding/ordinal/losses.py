@@ -85,15 +85,19 @@ class OrdinalLoss:
 def get_loss(name: str, n_components: int, parameter: float | None = None) -> OrdinalLoss:
     """The loss called `name` for embeddings in `n_components` dimensions.
 
-    `parameter` is mu > 0 for "ckl" (0.05), alpha > 0 for "t-ste" (max(n_components - 1, 1), SVRG-SBB eq. 49) and the
-    margin > 0 for "soe" (0.1); the other losses have none. Raises ValueError for another name or a bad parameter.
+    `parameter` is mu > 0 for "ckl" (0.05), alpha > 0 for "t-ste" (max(n_components - 1, 1), SVRG-SBB eq. 49), the
+    margin > 0 for "soe" (0.1), and for "ste" the share of random answers r from 0 (the default) to 0.9, with which p
+    becomes r / 2 + (1 - r) p, a psychometric function with lapses (Wichmann & Hill 2001); "gnmds" has none. Raises
+    ValueError for another name or a bad parameter.
     """
     code = LOSSES[_check.check_choice(name, "loss", LOSSES)]
-    value = {CKL: MU, T_STE: float(max(n_components - 1, 1)), SOE: MARGIN}.get(code)
+    value = {CKL: MU, STE: 0.0, T_STE: float(max(n_components - 1, 1)), SOE: MARGIN}.get(code)
     if value is None:
         if parameter is not None:
             raise ValueError(f"loss_parameter is {parameter!r}; loss {name!r} has none, pass loss_parameter=None")
         value = 1.0
+    elif code == STE and parameter is not None:
+        value = _check.check_real(parameter, "loss_parameter", low=0.0, high=0.9)
     elif parameter is not None:
         value = _check.check_real(parameter, "loss_parameter", above=0.0)
     return OrdinalLoss(name, code, value, code not in (GNMDS, SOE))
@@ -104,8 +108,10 @@ def loss_value(code: int, a: float, b: float, parameter: float) -> float:
     """f(a, b) in float64, safe against overflow, without an epsilon inside a logarithm."""
     if code == GNMDS:  # eq. 45 corrected
         return max(0.0, 1.0 + a - b)
-    if code == STE:  # eq. 48: -log p = log(1 + exp(a - b))
+    if code == STE:  # eq. 48: -log p = log(1 + exp(a - b)), or with a share of random answers
         z = a - b
+        if parameter > 0:
+            return -np.log(0.5 * parameter + (1.0 - parameter) / (1.0 + np.exp(z)))
         return max(z, 0.0) + np.log1p(np.exp(-abs(z)))
     if code == CKL:  # -log p = log(1 + (mu + a) / (mu + b))
         return np.log1p((parameter + a) / (parameter + b))
@@ -126,6 +132,9 @@ def loss_slopes(code, a, b, parameter):
         return active, active
     if code == STE:
         miss = one / (one + np.exp(b - a))  # 1 - p; exp may overflow to infinity, and 1 / infinity = 0 is right
+        if parameter > zero:  # with q = r / 2 + (1 - r) p the slope is (1 - r) p (1 - p) / q
+            hit = (one - parameter) * (one - miss)
+            miss *= hit / (T(0.5) * parameter + hit)
         return miss, miss
     if code == CKL:
         total = parameter + parameter + a + b
