@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
+from tokenize import TokenError
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from nearkin._check import check_output
@@ -65,19 +67,15 @@ def check_target(
     if not overwrite:
         raise ValueError(f"{path} exists; give another name, or overwrite=True to replace it")
     target = Path(os.path.realpath(path))
-    for name in inputs:
-        for found in map(Path, map(os.path.realpath, _named(os.fspath(name)))):
+    for name in map(os.fspath, inputs):
+        places = (name, name.rpartition(":")[0] or name, *glob.glob(name, recursive=True))
+        for found in map(Path, map(os.path.realpath, places)):
             if target in (found, *found.parents):
                 raise ValueError(f"{name} is an input and would be replaced with {path}; give another name to write to")
     if folder and (others := strangers(path)):
         more = f" and {counted(len(others) - 1, 'other')}" if len(others) > 1 else ""
         raise ValueError(f"{path} holds {others[0]}{more}, which no {MANIFEST} of nearkin lists; move them away first")
     return path
-
-
-def _named(given: str) -> list[str]:
-    """The files that FILE, FILE:KEY or a pattern may name."""
-    return [given, given.rpartition(":")[0] or given, *glob.glob(given, recursive=True)]
 
 
 def check_apart(one: StrPath, other: StrPath) -> None:
@@ -153,7 +151,10 @@ def _read_config(path: Path, kind: str | None) -> Record:
 
 
 Loaded = TypeVar("Loaded")
-_OF_DAMAGE = (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError, MemoryError)
+_OF_DAMAGE = (
+    *(LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError, MemoryError, EOFError),
+    *(SyntaxError, TokenError, SafetensorError),  # NumPy's headers are Python source; safetensors has its own
+)
 
 
 def one_version(path: StrPath, load: Callable[[Path], Loaded]) -> Loaded:
@@ -177,7 +178,7 @@ def one_version(path: StrPath, load: Callable[[Path], Loaded]) -> Loaded:
 
 @contextmanager
 def damage_named(path: Path) -> Iterator[None]:
-    """Turn whatever a folder's content makes fail into a ValueError that names it; OSError is unchanged."""
+    """Turn whatever a folder's or file's content makes fail into a ValueError that names it; OSError is unchanged."""
     try:
         yield
     except (ValueError, *_OF_DAMAGE) as error:
@@ -219,12 +220,8 @@ def write_rows(path: Path, chunks: Iterable[np.ndarray], shape: tuple[int, int],
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Read the named arrays of a .safetensors file; ValueError if it is missing or damaged."""
-    with open_file(path) as file:
-        content = file.read()
-    try:
-        return load(content)
-    except Exception as error:  # safetensors has its own error type for every kind of damage
-        raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
+    with damage_named(path), open_file(path) as file:
+        return load(file.read())
 
 
 def pack_ids(name: str, ids: np.ndarray) -> dict[str, np.ndarray]:
@@ -261,16 +258,10 @@ def digest(*parts: object) -> str:
 
 def map_rows(path: Path) -> np.ndarray:
     """Rows (n, d) of an .npy file, which stays on the disk; ValueError if it is damaged."""
-    with open_file(path) as file:
-        header = file.readline(_HEADER)
-    try:
-        if b"L" in header:  # of a number as in Python 2, of which NumPy would warn
+    with damage_named(path), open_file(path) as file:
+        if b"L" in file.readline(_HEADER):  # of a number as in Python 2, of which NumPy would warn
             raise ValueError("its header is of Python 2")
         return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)  # a pickle holds the rows, and no file
-    except Exception as error:  # the header is Python source, and may raise what its parser raises
-        if is_of_system(error):
-            raise
-        raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
 
 
 class SavedArrays(NamedTuple):

@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -29,21 +29,21 @@ Search = Callable[[np.ndarray, int], np.ndarray]  # (questions, k) -> ids (q, k)
 
 @dataclass(frozen=True)
 class Check:
-    """The outcome: `recall` of `queries` queries, k neighbours each, against `target`."""
+    """The outcome: `recall` of `queries` queries, k neighbours each, against `recall_target`."""
 
     queries: int
     k: int
     recall: float
-    target: float
+    recall_target: float
 
     @property
     def passed(self) -> bool:
-        return self.recall >= self.target
+        return self.recall >= self.recall_target
 
     def __str__(self) -> str:
         return (
             f"self-check: {counted(self.queries, 'query', 'queries')}, recall@{self.k} {self.recall:.4f} of plain "
-            f"FAISS's neighbours, target {self.target:g}: {'passed' if self.passed else 'FAILED'}"
+            f"FAISS's neighbours, target {self.recall_target:g}: {'passed' if self.passed else 'FAILED'}"
         )
 
 
@@ -154,15 +154,7 @@ def export_index(
         check = self_check(written.judge or source, written.search, goal, k=k, queries=queries)
         if not check.passed:
             raise RecallTooLowError(check)
-    return {
-        "rows": len(source),
-        "queries": check.queries,
-        "k": check.k,
-        "recall": check.recall,
-        "recall_target": check.target,
-        "self_check": str(check),
-        **written.facts,
-    }
+    return {"rows": len(source), **asdict(check), "self_check": str(check), **written.facts}
 
 
 def self_check(
