@@ -111,35 +111,26 @@ def test_features_of_a_frame_go_by_its_index_of_ids(rng: np.random.Generator) ->
 
 
 def test_what_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    np.save(tmp_path / "flat.npy", np.arange(3))
-    np.save(tmp_path / "half.npy", np.array([[0.5]]))
-    np.save(tmp_path / "wide.npy", np.ones((3, 2)))
-    np.save(tmp_path / "above.npy", np.array([[2**63 + 1]], np.uint64))
-    (tmp_path / "two.csv").write_text("a,b\n1,2\n")
-    (tmp_path / "gap.csv").write_text("a,b\n1,2\n,3\n")
-    (tmp_path / "q.txt").write_text("q1 0 d1\n")
-    (tmp_path / "inf.txt").write_text("q1 0 d1 inf\n")
-    (tmp_path / "twice.txt").write_text("q1 0 d1 1\nq1 0 d1 2\n")
-    (tmp_path / "named.csv").write_text("one,two,three\nq,d,1\n")
-    (tmp_path / "again.csv").write_text("item,year\na,1\na,2\n")
-    (tmp_path / "huge.csv").write_text("item,year\na,inf\nb,2\n")
-    (tmp_path / "alone.csv").write_text("item\na\nb\n")
-    refused: list[tuple[Any, str, str]] = [
-        (read_neighbors, "flat.npy", r"has shape \(3,\); neighbours must be"),
-        (read_neighbors, "half.npy", "must hold whole numbers"),
-        (read_neighbors, "above.npy", r"above 2\^63"),  # became a negative number
-        (read_column, "wide.npy", r"has shape \(3, 2\); it must be \(n,\)"),
-        (read_column, "two.csv", "several columns .*two.csv:a"),
-        (read_column, "gap.csv:a", "missing values in 1 cell: '' in line 3"),
-        (read_judgements, "q.txt", "line 1: 3 cells; TREC's qrels have four"),
-        (read_judgements, "inf.txt", "'inf' in row 0"),
-        (read_judgements, "twice.txt", "two grades of 'd1' for 'q1'"),
-        (read_judgements, "named.csv", "usual name of left .* and of grade"),
-        (read_features, "two.csv", "id_column=..., of a, b"),
-        (read_features, "again.csv", "repeats ids"),
-        (read_features, "huge.csv", "infinite number"),
-        (read_features, "alone.csv", "no column but 'item'"),
+    refused: list[tuple[Any, str, Any, str]] = [
+        (read_neighbors, "flat.npy", np.arange(3), r"has shape \(3,\); neighbours must be"),
+        (read_neighbors, "half.npy", np.array([[0.5]]), "must hold whole numbers"),
+        (read_neighbors, "above.npy", np.array([[2**63 + 1]], np.uint64), r"above 2\^63"),  # became a negative number
+        (read_neighbors, "hits.csv", "query,rank,id\n0,1,5\n", "groupby.*to_parquet"),
+        (read_column, "wide.npy", np.ones((3, 2)), r"has shape \(3, 2\); it must be \(n,\)"),
+        (read_column, "two.csv", "a,b\n1,2\n", "several columns .*two.csv:a"),
+        (read_column, "gap.csv:a", "a,b\n1,2\n,3\n", "missing values in 1 cell: '' in line 3"),
+        (read_judgements, "q.txt", "q1 0 d1\n", "line 1: 3 cells; TREC's qrels have four"),
+        (read_judgements, "blank.qrels", "\n", "usual name of left"),
+        (read_judgements, "inf.txt", "q1 0 d1 inf\n", "'inf' in row 0"),
+        (read_judgements, "twice.txt", "q1 0 d1 1\nq1 0 d1 2\n", "two grades of 'd1' for 'q1'"),
+        (read_judgements, "named.csv", "one,two,three\nq,d,1\n", "usual name of left .* and of grade .*; rename"),
+        (read_features, "two.csv", "a,b\n1,2\n", "id_column=..., of a, b"),
+        (read_features, "again.csv", "item,year\na,1\na,2\n", "repeats ids"),
+        (read_features, "huge.csv", "item,year\na,inf\nb,2\n", "infinite number"),
+        (read_features, "alone.csv", "item\na\nb\n", "no column but 'item'"),
     ]
-    for read, name, why in refused:
+    for read, name, content, why in refused:
+        path = tmp_path / name.partition(":")[0]
+        path.write_text(content) if isinstance(content, str) else np.save(path, content)
         with subtests.test(name), pytest.raises(ValueError, match=why):
             read(tmp_path / name)

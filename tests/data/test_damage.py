@@ -44,21 +44,6 @@ def test_a_quoted_line_break_among_vectors_is_refused(tmp_path: Path) -> None:
     np.testing.assert_array_equal(nk.read_vectors(path), [[1, 2], [3, 4]])
 
 
-@each("ending", ["csv", "parquet", "npz"])
-def test_large_ids_stay_apart(tmp_path: Path, ending: str) -> None:
-    """B6: 50 users with ids beyond 2^63 became one."""
-    users = np.arange(50, dtype=np.uint64) + np.uint64(2**63)
-    items = np.arange(50) % 3
-    path = tmp_path / f"p.{ending}"
-    if ending == "csv":
-        path.write_text("user,item\n" + "".join(f"{u},{i}\n" for u, i in zip(users, items, strict=True)))
-    elif ending == "npz":
-        np.savez(path, user=users, item=items)
-    else:
-        pq.write_table(pa.table({"user": users, "item": items}), path)
-    assert nk.read_interactions(path).left_ids.tolist() == users.astype(str).tolist()
-
-
 def test_the_parts_of_a_split_do_not_wrap() -> None:
     """256 became 0 by its last byte."""
     for part in (256, -1, 0.5, np.nan):
