@@ -81,3 +81,18 @@ def compressed(files: Path) -> Callable[..., Path]:
         return made[options]
 
     return compress
+
+
+@pytest.fixture(scope="session")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of vectors, queries, pairs, names, an index of two bytes a vector and the vectors of the pairs."""
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("given")
+    widths = np.geomspace(4, 0.2, 8)  # else `rotate` finds no rotation to learn
+    np.save(folder / "X.npy", (widths * rng.normal(size=(300, 8))).astype(np.float32))
+    np.save(folder / "Q.npy", rng.normal(size=(30, 8)).astype(np.float32))
+    pairs = "".join(f"u{u},i{i}\n" for u, i in rng.integers(0, 20, (200, 2)))
+    (folder / "pairs.csv").write_text("user,item\n" + pairs)
+    (folder / "names.csv").write_text("id\n" + "".join(f"n{i}\n" for i in range(30)))
+    run_json("compress", folder / "X.npy", "--bytes", 2, "--centroids", 16, "--out", folder / "idx")
+    assert run("embed", folder / "pairs.csv", "--dim", 4, "--out", folder / "emb").exit_code == 0
+    return folder

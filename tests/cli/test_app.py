@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import nearkin as nk
 from nearkin.cli.app import app, explained
-from tests.cli.conftest import run
+from tests.cli.conftest import refused, run
 from tests.faults.child import cpu_seconds
 from tests.processes import Program
 from tests.test_architecture import FILES, nodes, package
@@ -23,10 +23,12 @@ from tests.test_architecture import FILES, nodes, package
 SRC = Path(nk.__file__).parents[1]
 
 
-def test_no_command_shows_help() -> None:
-    result = run()
-    assert result.exit_code == 0
-    assert "compress" in result.stdout
+def test_no_command_shows_help_and_an_unknown_one_is_one_line() -> None:
+    shown = run()
+    assert shown.exit_code == 0
+    assert shown.stdout.index("nearkin compress") < shown.stdout.index("Needed most") < shown.stdout.index("Maintain")
+    assert run("--version").stdout.startswith(f"nearkin {nk.__version__}\npython ")
+    refused("No such command 'compres'", "compres")
 
 
 def test_no_text_below_the_command_line_names_an_option() -> None:
@@ -47,17 +49,6 @@ def test_words_are_completed_by_the_shell() -> None:
     result = CliRunner().invoke(app, [], prog_name="nearkin", env=given)
     assert result.stdout.split() == ["--method", "--metric"]
     assert "--install-completion" in run("--help").stdout
-
-
-def test_version() -> None:
-    assert run("--version").stdout.startswith(f"nearkin {nk.__version__}\npython ")
-
-
-def test_an_unknown_command_is_one_line() -> None:
-    result = run("compres")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("nearkin: No such command 'compres'")
-    assert result.stderr.count("\n") == 1
 
 
 MISSING = "embed no.csv --out emb", "explore idx --labels no.txt:1", "sweep no.npy"

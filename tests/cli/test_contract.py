@@ -10,7 +10,6 @@ from pathlib import Path
 from shutil import copy, copytree
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 
 import nearkin as nk
@@ -79,20 +78,6 @@ CASES = {
     "watch": Case("idx X.npy", keys="again data drift gain k now"),
 }  # fmt: skip
 WRITERS = {name: case for name, case in CASES.items() if case.endings}
-
-
-@pytest.fixture(scope="module")
-def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("given")
-    widths = np.geomspace(4, 0.2, 8)  # else `rotate` finds no rotation to learn
-    np.save(folder / "X.npy", (widths * rng.normal(size=(300, 8))).astype(np.float32))
-    np.save(folder / "Q.npy", rng.normal(size=(30, 8)).astype(np.float32))
-    pairs = "".join(f"u{u},i{i}\n" for u, i in rng.integers(0, 20, (200, 2)))
-    (folder / "pairs.csv").write_text("user,item\n" + pairs)
-    (folder / "names.csv").write_text("id\n" + "".join(f"n{i}\n" for i in range(30)))
-    run_json("compress", folder / "X.npy", "--bytes", 2, "--centroids", 16, "--out", folder / "idx")
-    assert run("embed", folder / "pairs.csv", "--dim", 4, "--out", folder / "emb").exit_code == 0
-    return folder
 
 
 def typed(command: str, folder: Path) -> list[object]:

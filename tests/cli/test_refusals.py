@@ -3,12 +3,13 @@
 import shlex
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
 
 import nearkin as nk
-from tests.cli.conftest import refused, run, run_json
+from tests.cli.conftest import refused
 from tests.covering import each
 
 REFUSED = """
@@ -23,7 +24,7 @@ compress X.npy --metric hamming | metric for best is 'hamming'; it must be one o
 compress X.npy --method itq --metric l2 | metric for itq is 'l2'; it must be one of 'hamming'
 compress X.npy --minutes 1 --method pq | --minutes are for method best, which compares codecs; leave them
 compress X.npy --ids labels.npy | occur more than once
-compress X.npy --ids asked.npy | has 20 values, and 300 are needed
+compress X.npy --ids asked.npy | has 30 values, and 300 are needed
 compress X.npy --bytes 4 --centroids 16 --lists 5000 | --lists 5000
 compress X.npy --bytes 4 --keep-vectors=half | --keep-vectors is 'half'; it must be one of 'float32'
 compress far.npy --bytes 4 --keep-vectors=float16 | type --keep-vectors=float32
@@ -37,14 +38,14 @@ search idx Q.npy --n-probe 3 | this index has none; make it with n_lists > 0
 search idx Q.npy -k 0 | k is 0
 search empty Q.npy | has no config.json
 evaluate idx | queries are missing; give QUERIES, or --base FILE alone
-evaluate idx Q.npy --truth short.npy | truth has 3 lists and there are 20 queries
+evaluate idx Q.npy --truth short.npy | truth has 3 lists and there are 30 queries
 evaluate idx Q.npy --truth from_1.npy | that the index lacks, the first is
 evaluate idx Q.npy --truth truth.npy --n-probe few | --probe is 'few'
 evaluate idx Q.npy --base short.npy | short.npy has shape (3, 8), and the index (300, 8)
 evaluate idx Q.npy --base turned.npy | turned.npy has other vectors than the index, or the same in another order
 evaluate idx Q.npy --labels labels.npy | give both
-evaluate idx Q.npy --labels asked.npy --query-labels asked.npy | asked.npy has 20 values, and 300 are needed
-evaluate idx Q.npy --labels labels.npy --query-labels labels.npy | labels.npy has 300 values, and 20 are needed
+evaluate idx Q.npy --labels asked.npy --query-labels asked.npy | asked.npy has 30 values, and 300 are needed
+evaluate idx Q.npy --labels labels.npy --query-labels labels.npy | labels.npy has 300 values, and 30 are needed
 evaluate idx Q.npy --labels sevens.npy --query-labels sevens.npy | sevens.npy has columns with other values than 0 and 1
 evaluate idx wide.npy --base X.npy | 9 columns
 evaluate emb pairs.csv | give later pairs
@@ -105,32 +106,27 @@ ENDINGS = {
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("desk")
-    X, Q = (rng.normal(size=(n, 8)).astype(np.float32) for n in (300, 20))
-    truth, ones = np.argsort(((Q[:, None] - X) ** 2).sum(-1), axis=1)[:, :20], np.ones((2, 9), np.float32)
-    zeros = np.where(np.isin(np.arange(40), (7, 9))[:, None], 0, X[:40])
+def desk(given: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, rng = Path(copytree(given, tmp_path_factory.mktemp("desk") / "given")), np.random.default_rng(0)
+    X, Q = np.load(folder / "X.npy"), np.load(folder / "Q.npy")
+    truth, ones = np.argsort(((Q[:, None] - X) ** 2).sum(-1), axis=1)[:, :20], np.ones((5, 9), np.float32)
     arrays = {
-        "X": X, "Q": Q, "truth": truth, "from_1": truth + 300, "turned": X[::-1], "far": 1e5 * X, "wide": ones,
-        "short": np.ones((3, 8), int), "narrow": ones[:, :3].repeat(3, axis=0)[:5], "zeros": zeros,
-        "nan": np.where(np.arange(5)[:, None] == 2, np.nan, np.ones((5, 8))), "labels": rng.integers(0, 6, 300),
-        "asked": rng.integers(0, 6, 20), "sevens": np.full((300, 2), 7),
+        "truth": truth, "from_1": truth + 300, "turned": X[::-1], "far": 1e5 * X, "wide": ones, "narrow": ones[:, :3],
+        "short": np.ones((3, 8), int), "zeros": np.where(np.isin(np.arange(40), (7, 9))[:, None], 0, X[:40]),
+        "nan": np.where(np.arange(5)[:, None] == 2, np.nan, ones[:, :8]), "labels": rng.integers(0, 6, 300),
+        "asked": rng.integers(0, 6, 30), "sevens": np.full((300, 2), 7),
     }  # fmt: skip
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
     np.savez(folder / "data.npz", base=X, query=Q, truth=truth)
-    pairs = "".join(f"u{u},i{i}\n" for u, i in rng.integers(0, 20, (200, 2)))
     tables = {
-        "pairs.csv": f"user,item\n{pairs}", "unclear.csv": "a,b,c\nx,y,z\nx,z,w\n",
-        "three.csv": "what ever,who,how\nx,y,z\nu,y,w\n", "answers.csv": "anchor,near,far\na,b,c\nb,c,a\n",
-        "stock.txt": "i1\ngone\n",
+        "unclear.csv": "a,b,c\nx,y,z\nx,z,w\n", "three.csv": "what ever,who,how\nx,y,z\nu,y,w\n",
+        "answers.csv": "anchor,near,far\na,b,c\nb,c,a\n", "stock.txt": "i1\ngone\n",
     }  # fmt: skip
     for name, text in tables.items():
         (folder / name).write_text(text)
     (folder / "empty").mkdir()
-    run_json("compress", folder / "X.npy", "--bytes", 2, "--centroids", 16, "--out", folder / "idx")
     nk.Index.build(X, metric="cosine").save(folder / "cosine")
-    assert run("embed", folder / "pairs.csv", "--dim", 4, "--out", folder / "emb").exit_code == 0
     return folder
 
 

@@ -52,25 +52,6 @@ def test_a_split_in_the_table_is_kept(table: Path, tmp_path: Path) -> None:
     assert "recall@20" in record
 
 
-def test_items_without_a_pair_get_vectors_from_their_features(tmp_path: Path) -> None:
-    """The command, on files: the item that nobody took lies near those of its kind."""
-    rng = np.random.default_rng(0)
-    kinds = np.arange(40) % 2
-    taken = [(f"u{u}", item) for u in range(60) for item in rng.permutation(np.flatnonzero(kinds == u % 2)[:-1])[:8]]
-    (tmp_path / "pairs.csv").write_text("user,item\n" + "".join(f"{u},i{i}\n" for u, i in taken))
-    lines = [f"i{i},{'odd' if kind else 'even'}" for i, kind in enumerate(kinds)]
-    (tmp_path / "items.csv").write_text("item,kind\n" + "\n".join(lines) + "\n")
-    record = run_json(
-        "embed", tmp_path / "pairs.csv", "--right-features", tmp_path / "items.csv", "--dim", 4, "--out", tmp_path / "e"
-    )
-    assert record["right"] == 40
-    model = nk.TwoTower.load(tmp_path / "e")
-    Q = dict(zip(model.right_ids_.tolist(), model.right_embeddings_, strict=True))
-    likes_even, likes_odd = model.left_embeddings_[[model.left_ids_.tolist().index(u) for u in ("u0", "u1")]]
-    assert likes_even @ Q["i38"] > likes_odd @ Q["i38"]
-    assert likes_odd @ Q["i39"] > likes_even @ Q["i39"]
-
-
 def test_later_pairs_are_read_in_the_columns_that_the_folder_knows(table: Path, tmp_path: Path) -> None:
     """They had to be named again; a table with other names is understood as a first one would be."""
     embed_pairs(table, left="who", right="what", out=tmp_path / "emb", dim=8)
@@ -116,6 +97,15 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def measures(record: dict) -> dict[str, float]:
     return {name.replace("_", " "): values["ndcg@20"] for name, values in record["quality"].items()}
+
+
+def test_items_without_a_pair_lie_near_those_of_their_kind(shop: Path) -> None:
+    model = nk.TwoTower.load(shop / "emb")
+    assert len(model.right_ids_) == 60
+    items = dict(zip(model.right_ids_.tolist(), model.right_embeddings_, strict=True))
+    users = dict(zip(model.left_ids_.tolist(), model.left_embeddings_, strict=True))
+    for user, own, other in (("u0", "i40", "i41"), ("u1", "i41", "i40")):
+        assert users[user] @ items[own] > users[user] @ items[other]
 
 
 def test_items_that_only_one_ranking_knows_are_in_none_that_are_compared(shop: Path, tmp_path: Path) -> None:
