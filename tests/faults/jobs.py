@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from typer.testing import CliRunner
@@ -22,27 +22,10 @@ class Failed(Exception):
     """A job that ended with a clean error."""
 
 
-class Job(Protocol):
-    """`work(path, "old")` makes what stands at first; `work(path, "new")` is what is broken off."""
-
-    @property
-    def leaves(self) -> tuple[str, ...]:
-        """What lies in the folder once all is done."""
-        ...
-
-    def work(self, path: Path, which: str) -> None: ...
-
-    def state(self, path: Path) -> str:
-        """Which of the two stands there: "old" or "new", else what is wrong."""
-        ...
-
-    def again(self, path: Path) -> None:
-        """The next run, which must end in "new" and sweep."""
-        ...
-
-
 class Save:
-    """A folder saved over an old one."""
+    """A folder saved over an old one. As of every job, `work(path, "old")` makes what stands at first, and
+    `work(path, "new")` is what is broken off; `state` tells which of the two stands there, else what is wrong; `again`
+    is the next run, which must end in "new" and sweep; `leaves` lie in the folder once all is done."""
 
     leaves = ("out",)
 
@@ -112,14 +95,11 @@ def _replaced(word: str, places: dict[str, str]) -> str:
 class Command:
     """A command of the command line. Of its words OUT is the path, @NAME a thing made of the old data or the new."""
 
-    def __init__(self, base: Path, words: str, leaves: str = "out", start: str = "", in_place: bool = False) -> None:
-        """`start` is the command that makes what stands at first, where it is another one.
-
-        One that works `in_place` is not run again on what it has changed already; the others overwrite.
-        """
+    def __init__(self, base: Path, words: str, leaves: str = "out", in_place: bool = False) -> None:
+        """One that works `in_place`, on an index, is not run again on what it has changed already; others overwrite."""
         words = words if in_place else f"{words} --overwrite"
         self.base, self.words, self.leaves = base, words.split(), tuple(leaves.split())
-        self.start, self.in_place = (start or words).split(), in_place
+        self.start, self.in_place = (_COMPRESS if in_place else words).split(), in_place
         self.known: dict[str, dict[str, bytes]] = {}
 
     def work(self, path: Path, which: str) -> None:
@@ -174,30 +154,39 @@ class Rotate(Command):
 
 _CODES = "--bytes 2 --centroids 16 --method none"
 _COMPRESS = f"compress @.npy --out OUT {_CODES}"
-COMMANDS: dict[str, Callable[[Path], Command]] = {
-    "compress": lambda base: Command(base, f"{_COMPRESS} --keep-vectors"),
-    "checkpoint": lambda base: Command(base, f"{_COMPRESS} --checkpoint WORK"),
-    "embed": lambda base: Command(base, "embed @.csv --left user --right item --out OUT --dim 2"),
-    "train": lambda base: Command(
-        base, "train @.csv --left user --right item --out OUT --dim 4 --bytes 2 --split none"
-    ),
-    "sweep": lambda base: Command(base, "sweep @-long.npy -k 2 --out OUT.html", "out.html"),
-    "recommend": lambda base: Command(base, "recommend @-emb --all -k 2 --out OUT.csv", "out.csv"),
-    "similar": lambda base: Command(base, "similar @-emb --all -k 2 --out OUT.csv", "out.csv"),
-    "search": lambda base: Command(base, "search @-idx @-few.npy -k 3 --out OUT.csv", "out.csv"),
-    "export": lambda base: Command(base, "export @-idx --to lance --out OUT"),
-    "ids": lambda base: Command(base, "ids @.npy --levels 2 --codes 8 --out OUT"),
-    "bridge": lambda base: Command(base, "bridge @.npy --old @.npy --out OUT"),
-    "report": lambda base: Command(base, "report @-idx --out OUT.html", "out.html"),
-    "rotate": lambda base: Rotate(base, "rotate @-long.npy --for faiss:SQ4 --out OUT.npy", "out.npy out.rotation"),
-    "add": lambda base: Command(base, "add OUT @-few.npy", start=_COMPRESS, in_place=True),
-    "remove": lambda base: Command(base, "remove OUT 3 5", start=_COMPRESS, in_place=True),
-    "update": lambda base: Command(base, "update OUT @-few.npy --ids @-ids.txt", start=_COMPRESS, in_place=True),
-    "retrain": lambda base: Command(base, "update OUT @-few.npy --retrain", start=_COMPRESS, in_place=True),
-    "evaluate": lambda base: Command(
-        base, "evaluate OUT @-few.npy --truth @-truth.npy", start=_COMPRESS, in_place=True
-    ),
+WORDS = {
+    "compress": f"{_COMPRESS} --keep-vectors",
+    "checkpoint": f"{_COMPRESS} --checkpoint WORK",
+    "embed": "embed @.csv --left user --right item --out OUT --dim 2",
+    "train": "train @.csv --left user --right item --out OUT --dim 4 --bytes 2 --split none",
+    "sweep": "sweep @-long.npy -k 2 --out OUT.html",
+    "recommend": "recommend @-emb --all -k 2 --out OUT.csv",
+    "similar": "similar @-emb --all -k 2 --out OUT.csv",
+    "search": "search @-idx @-few.npy -k 3 --out OUT.csv",
+    "export": "export @-idx --to lance --out OUT",
+    "ids": "ids @.npy --levels 2 --codes 8 --out OUT",
+    "bridge": "bridge @.npy --old @.npy --out OUT",
+    "report": "report @-idx --out OUT.html",
+    "rotate": "rotate @-long.npy --for faiss:SQ4 --out OUT.npy",
+    "add": "add OUT @-few.npy",
+    "remove": "remove OUT 3 5",
+    "update": "update OUT @-few.npy --ids @-ids.txt",
+    "retrain": "update OUT @-few.npy --retrain",
+    "evaluate": "evaluate OUT @-few.npy --truth @-truth.npy",
 }
+LEAVES = {
+    **dict.fromkeys(("recommend", "similar", "search"), "out.csv"),
+    **dict.fromkeys(("sweep", "report"), "out.html"),
+    "rotate": "out.npy out.rotation",
+}
+IN_PLACE = ("add", "remove", "update", "retrain", "evaluate")
+COMMANDS: dict[str, Callable[[Path], Command]] = {
+    name: partial(
+        Rotate if name == "rotate" else Command, words=words, leaves=LEAVES.get(name, "out"), in_place=name in IN_PLACE
+    )
+    for name, words in WORDS.items()
+}
+Job = Save | Ask | Command
 JOBS: dict[str, Callable[[Path], Job]] = {"save": Save, "ask": Ask, **COMMANDS}
 MADE = {  # what the words of a job name -> the command that makes it
     "@-idx": _COMPRESS.replace("OUT", "@-idx"),
