@@ -34,7 +34,7 @@ def blocks(page: str) -> list[str]:
 
 @pytest.fixture
 def names(
-    tmp_path: Path, few_rounds: None, few_draws: None, quick_faiss: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, few_fits: None, few_draws: None, quick_faiss: None, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, object]:
     """A folder with the files that pages read, and the arrays that they call X, Q, y, ..."""
     monkeypatch.chdir(tmp_path)

@@ -39,7 +39,7 @@ def stop(*_: object) -> None:
     raise TimeoutError(f"the example took more than {SECONDS} seconds of processor time")
 
 
-@pytest.mark.usefixtures("few_rounds", "quick_faiss")
+@pytest.mark.usefixtures("few_fits", "quick_faiss")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
