@@ -46,11 +46,6 @@ def test_the_winner_is_fitted_and_leads_the_table(vectors):
     assert index.search(vectors[1][:5], 3)[1].shape == (5, 3)
 
 
-def test_no_candidate_begins_when_time_is_up(vectors):
-    found = best(vectors[0][:600], 2, seconds=0, random_state=0)
-    assert [record["candidate"] for record in found.trials] == ["product"]
-
-
 def test_a_full_fit_takes_as_many_rows_as_the_seconds_allow():
     """A minute is never too long, nor three times what product codes take."""
     size = Size(8)
@@ -83,8 +78,9 @@ def test_codes_are_judged_by_rows_that_they_learned_from_where_these_are_all(rng
 
 def test_given_queries_judge(vectors):
     X, Q = vectors[0][:900], vectors[1][:100]
-    values = {best(X, 2, asked, seconds=0, random_state=0).trials[0]["value"] for asked in (None, Q, Q + 1)}
-    assert len(values) == 3
+    trials = [best(X, 2, asked, seconds=0, random_state=0).trials for asked in (None, Q, Q + 1)]
+    assert [record["candidate"] for one in trials for record in one] == ["product"] * 3  # no other ends in time
+    assert len({one[0]["value"] for one in trials}) == 3
 
 
 def test_bad_arguments(vectors):
@@ -97,6 +93,11 @@ def test_bad_arguments(vectors):
             (lambda: best(X, 4, n_vectors=899), ValueError, "n_vectors is 899"),
             (lambda: best(X, 2, X[:, :31]), ValueError, "queries has 31 columns"),
             (lambda: best(X, 4, metric="hamming"), ValueError, "metric is 'hamming'"),
+            (lambda: CODECS["none"].unfitted(Size(4, 64)), ValueError, "give a multiple of 3 bytes"),
+            (lambda: CODECS["itq"].unfitted(Size(4, n_lists=4)), ValueError, "n_lists is for product and residual"),
+            (lambda: CODECS["int8"].unfitted(Size(4, 16)), ValueError, "n_centroids is for product and residual"),
+            (lambda: CODECS["residual"].unfitted(Size(40)), ValueError, "n_bytes is 40"),
+            (lambda: CODECS["residual-norms"].unfitted(Size(1)), ValueError, "n_bytes is 0"),
         ]
     )
 
@@ -261,18 +262,3 @@ def test_every_codec_has_the_size_that_was_asked_for(name, rng):
     code, norms = fitted_codec(codec, Size(asked, metric=codec.metrics[0], random_state=0, **small), X)
     index = nk.Index.build(X, code, metric=codec.metrics[0], norms=norms)
     assert index.bytes_per_vector == FIXED.get(name, asked)
-
-
-@each(
-    ("name", "size", "text"),
-    [
-        ("none", Size(4, 64), "give a multiple of 3 bytes"),
-        ("itq", Size(4, n_lists=4), "n_lists is for product and residual codes"),
-        ("int8", Size(4, 16), "n_centroids is for product and residual codes"),
-        ("residual", Size(40), "n_bytes is 40"),
-        ("residual-norms", Size(1), "n_bytes is 0"),
-    ],
-)
-def test_sizes_that_cannot_be(name, size, text):
-    with pytest.raises(ValueError, match=text):
-        CODECS[name].unfitted(size)

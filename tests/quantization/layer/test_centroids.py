@@ -127,13 +127,6 @@ def test_one_batch_in_a_hundred_is_looked_at(far_away: Callable[[], None]) -> No
         stepped(layer)
 
 
-def test_rows_on_the_host_are_looked_at_in_every_batch() -> None:
-    layer = IndexingLayer(D, M, K, rotation="frozen", buffer_size=64, max_iter=2)
-    layer(torch.randn(64, D, generator=torch.Generator().manual_seed(0)))
-    with pytest.raises(ValueError, match="x contains NaN"):
-        layer(torch.full((4, D), torch.nan))
-
-
 def test_averages_restart_where_codebooks_are_set() -> None:
     """Rows of before, of which many sums were taken, do not weigh on the new centroids."""
     rng = np.random.default_rng(0)

@@ -157,6 +157,7 @@ def test_eval_before_training_passes_rows_and_codes_say_what_to_do() -> None:
 
 def test_bad_input_is_named() -> None:
     layer, x, spoilt = started(), rows(4), rows(4)
+    layer(x)  # rows on the host are looked at in every batch
     spoilt[2, 1] = float("nan")
     cases: list[tuple[Callable[[], object], type[Exception], str]] = [
         (lambda: IndexingLayer(8, 3), ValueError, "n_subspaces is 3.* d=8.* 1, 2, 4, 8"),
