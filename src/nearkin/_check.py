@@ -301,25 +301,38 @@ def check_vectors(
     `exact`: integers become float64, as those of 8 bytes are too fine for float32."""
     _check_columns(X, name)
     given, X = X, as_array(X, name)
-    if X.dtype.kind == "O" and hasattr(given, "columns"):
-        X = _numbers(given, name)
+    if X.dtype.kind == "O" and X.ndim == 2:
+        X = _numbers(given, name) if hasattr(given, "columns") else _objects(X, name)
     if X.dtype.kind == "c":
-        raise ValueError(f"{name} has the complex dtype {X.dtype}; it must be real, pass {name}.real")
+        raise ValueError(f"{name} has dtype {X.dtype}. Complex data not supported: pass {name}.real")
     if X.dtype.kind not in "fiub":
         way = f"np.stack({name})" if X.dtype.kind == "O" and X.ndim == 1 else f"np.asarray({name}, dtype=np.float32)"
         raise TypeError(f"{name} has dtype {X.dtype}; it must be numeric, pass {way}")
     if X.ndim != 2:
         way = "(1, -1) makes it one row" if X.ndim < 2 else f"({len(X)}, -1) makes a row of each entry"
-        raise ValueError(f"{name} has shape {X.shape}; it must be 2-D (n, d). {name}.reshape{way}")
+        raise ValueError(f"{name} has shape {X.shape}; it must be 2-D (n, d). Reshape your data: {name}.reshape{way}")
     n, d = X.shape
     if d == 0 or n < min_rows:
-        raise ValueError(f"{name} has shape {X.shape}; it needs at least {counted(min_rows, 'row')} and 1 column")
+        few = f"{d} feature(s)" if d == 0 else f"{n} sample(s)"
+        raise ValueError(f"{name} has {few} (shape={X.shape}) while a minimum of {min_rows if d else 1} is required.")
     if n_features is not None and d != n_features:
         raise ValueError(f"{name} has {counted(d, 'column')}; it must have {n_features}, as the vectors before")
     dtype = X.dtype if X.dtype == np.float64 or (small and X.dtype.itemsize <= 2) else np.float32
     dtype = np.float64 if exact and X.dtype.kind in "iu" else dtype
     X = np.ascontiguousarray(X, dtype=dtype)
     return check_finite(X, name) if finite else X
+
+
+def _objects(X: np.ndarray, name: str) -> np.ndarray:
+    """Objects (n, d) that are numbers, as float64; TypeError for others."""
+    if any(isinstance(cell, str) for cell in X.flat):
+        raise TypeError(f"{name} holds text; it must be numeric, pass np.asarray({name}, dtype=np.float32)")
+    try:
+        return X.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(
+            f"{name} holds a number beyond float64 ({error}); give numbers that float32 can hold"
+        ) from error
 
 
 def _numbers(frame: Any, name: str) -> np.ndarray:
@@ -354,29 +367,13 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
         return check_finite(np.ascontiguousarray(X))  # what follows takes .1 ms, as long as a query of bits
     from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
 
-    _check_columns(X, "X")
-    if str(getattr(X, "dtype", "")).startswith(("datetime", "timedelta")):
-        check_vectors(X)  # its error; scikit-learn takes times for numbers
+    rows = check_vectors(X, min_rows=min_rows)
     if not reset and not hasattr(X, "columns"):
         estimator = copy(estimator)
         vars(estimator).pop("feature_names_in_", None)
-    try:
-        checked = validate_data(
-            estimator,
-            as_array(X, "X") if isinstance(X, list | tuple) else from_tensor(X),  # pyright: ignore[reportArgumentType]
-            reset=reset,
-            dtype=[np.float32, np.float64],
-            order="C",
-            ensure_all_finite=False,
-            ensure_min_samples=min_rows,
-        )
-    except OverflowError as error:
-        raise ValueError(f"X holds a number beyond float64 ({error}); give numbers that float32 can hold") from error
-    except (TypeError, ValueError) as error:
-        if "convert string" in str(error) or "promoted" in str(error):
-            check_vectors(X, finite=False)  # its error names the columns of text or dates
-        raise
-    return check_finite(checked)  # pyright: ignore[reportArgumentType]
+    named: Any = X if hasattr(X, "columns") else rows
+    validate_data(estimator, named, reset=reset, skip_check_array=True)
+    return rows
 
 
 def warn_of_names(estimator: BaseEstimator, X: ArrayLike) -> None:

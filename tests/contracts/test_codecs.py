@@ -337,7 +337,7 @@ def spoilt(value: float, row: int = 7) -> np.ndarray:
 REFUSED: list[tuple[str, Any, type[Exception], str]] = [  # method, argument, error, what its text names
     *((method, spoilt(np.nan), ValueError, "row 7") for method in ("fit", "encode")),
     *((method, spoilt(np.inf), ValueError, "inf") for method in ("fit", "encode")),
-    *((method, X[0], ValueError, "1D") for method in ("fit", "encode")),
+    *((method, X[0], ValueError, "2-D") for method in ("fit", "encode")),
     *((method, X.astype(complex), ValueError, "[Cc]omplex") for method in ("fit", "encode")),
     *((method, X[:0], ValueError, "n_samples=0|0 sample") for method in ("fit", "encode")),
     ("encode", X[:, :16], ValueError, "16 features.*32"),
