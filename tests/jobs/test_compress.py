@@ -13,7 +13,6 @@ import torch
 import nearkin as nk
 from nearkin.data import open_vectors
 from nearkin.jobs.compress import Choice, compress_file
-from nearkin.jobs.run import EVALUATION, RUN, read_record
 from nearkin.quantization.best import Size
 from tests.covering import each
 
@@ -21,21 +20,6 @@ from tests.covering import each
 @pytest.fixture
 def X(rng: np.random.Generator) -> np.ndarray:
     return rng.normal(size=(500, 8)).astype(np.float32)
-
-
-PRODUCT = Choice("none", Size(2, 16, random_state=0))
-
-
-def test_the_record_is_kept_with_the_history(tmp_path: Path, X: np.ndarray) -> None:
-    np.save(tmp_path / "X.npy", X)
-    made = compress_file(open_vectors(tmp_path / "X.npy"), PRODUCT, tmp_path / "idx", about={"a": 1})
-    kept = read_record(tmp_path / "idx", RUN)
-    assert kept is not None
-    assert len(kept.pop("history")) > 1
-    kept["seconds"] = made["seconds"]
-    assert {**kept, "bytes_on_disk": made["bytes_on_disk"]} == made
-    assert made["a"] == 1
-    assert read_record(tmp_path / "idx", EVALUATION) is None
 
 
 def test_a_race_is_refused_in_several_processes(tmp_path: Path, X: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,17 +106,8 @@ def test_shop(rng: np.random.Generator) -> None:
         file.write(json.dumps({"customer": "new", "product": "brand-new", "bought": "2024-01-14 20:00:00"}) + "\n")
     Path("sold_out.txt").write_text("a3\ngone-long-ago\n")
     Path("in_stock.txt").write_text("\n".join([*(f"a{i}" for i in range(20)), "brand-new", "not-yet-sold"]))
-    done(
-        "embed",
-        "log.jsonl",
-        *("--left", "customer", "--right", "product", "--timestamp", "bought"),
-        "--loss",
-        "all-pairs",
-        "--dim",
-        "8",
-        "--out",
-        "shop",
-    )
+    roles = ("--left", "customer", "--right", "product", "--timestamp", "bought")
+    done("embed", "log.jsonl", *roles, "--loss", "all-pairs", "--dim", "8", "--out", "shop")
     done("compress", "shop", "--method", "int8", "--out", "idx")
     shown = journey("shop")
     assert "two towers before" in shown[0]
