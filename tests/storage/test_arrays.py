@@ -22,7 +22,8 @@ def test_arrays_round_trip_and_damage_is_named(tmp_path):
 def test_a_header_that_is_no_python_is_damage(tmp_path: Path) -> None:
     """Before, the parser's IndentationError came through (campaign, seed 4141, case 28839)."""
     path = tmp_path / "vectors.npy"
-    for header in (b"{'descr': '<f4', 'shape': (2,\n  )}\n 1", b"{'shape': (((", b"\x00\xff'"):
+    python_2 = b"{'descr': '<f4', 'fortran_order': False, 'shape': (4L, 4), }\n"
+    for header in (b"{'descr': '<f4', 'shape': (2,\n  )}\n 1", b"{'shape': (((", b"\x00\xff'", python_2):
         path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64))
         with pytest.raises(ValueError, match=r"vectors\.npy cannot be read"):
             map_rows(path)

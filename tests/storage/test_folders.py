@@ -12,6 +12,7 @@ import nearkin as nk
 from nearkin._storage import adding, check_target, read_config, saving_folder
 from nearkin.data import comparisons_from_names
 from tests.covering import each
+from tests.storage.signed import save, state
 
 X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
 MODELS: dict[str, Callable[[], object]] = {
@@ -21,16 +22,6 @@ MODELS: dict[str, Callable[[], object]] = {
     "towers": lambda: nk.TwoTower(2, random_state=0).fit(nk.Interactions.from_pairs(list("aabb"), list("xyxz"))),
     "ordinal": lambda: nk.OrdinalEmbedding(2, n_init=1, random_state=0).fit(comparisons_from_names([list("abc")])),
 }
-
-
-def save(path: Path, text: str, *, overwrite: bool = False) -> None:
-    with saving_folder(path, "lance export", {"text": text}, overwrite) as folder:
-        (folder / "deep").mkdir()
-        (folder / "deep" / text).write_text(text)
-
-
-def stands(path: Path) -> str:
-    return read_config(path)["text"]
 
 
 @each("name", MODELS)
@@ -90,8 +81,8 @@ def test_other_files_in_a_saved_folder_are_named_and_stay(tmp_path: Path) -> Non
         (folder / name).parent.mkdir(exist_ok=True)
         MINE[name](folder / name)
         with pytest.raises(ValueError, match=rf"{number} holds {name}, which no manifest.json of nearkin lists; move"):
-            save(folder, "new", overwrite=True)
-        assert stands(folder) == "old"
+            save(folder, "new")
+        assert state(folder) == "old"
         assert os.path.lexists(folder / name)
 
 
@@ -117,7 +108,7 @@ def test_a_file_that_joins_a_folder_is_listed_and_goes_with_it(tmp_path: Path) -
             fresh.write_text("ours")
     assert json.loads((tmp_path / "x" / "added.json").read_text()) == ["report.html"]
     (tmp_path / "x" / ".DS_Store").touch()  # of a file manager
-    save(tmp_path / "x", "new", overwrite=True)
+    save(tmp_path / "x", "new")
     assert sorted(file.name for file in (tmp_path / "x").iterdir()) == ["config.json", "deep", "manifest.json"]
 
 
@@ -129,13 +120,13 @@ def test_what_joins_a_folder_inside_a_folder_damages_neither(tmp_path: Path) -> 
         with adding(tmp_path / "demo" / "index", "evaluation.json") as fresh:
             fresh.write_text("{}")
         read_config(tmp_path / "demo")
-    assert stands(tmp_path / "demo" / "index") == "new"
+    assert state(tmp_path / "demo" / "index") == "new"
 
 
 def test_files_and_folders_do_not_replace_each_other(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("mine")
     with pytest.raises(ValueError, match="is a file; give the name of a folder"):
-        save(tmp_path / "f", "new", overwrite=True)
+        save(tmp_path / "f", "new")
     save(tmp_path / "x", "old")
     with pytest.raises(ValueError, match="is a folder; give the name of a file"):
         check_target(tmp_path / "x", True, folder=False)

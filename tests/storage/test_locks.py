@@ -6,13 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nearkin._storage import atomic, changing, read_config, saving_folder
+from nearkin._storage import atomic, changing
 from tests.covering import each
-
-
-def save(path: Path, text: str) -> None:
-    with saving_folder(path, "lance export", {}, overwrite=True) as folder:
-        (folder / "data").write_text(text)
+from tests.storage.signed import save, state
 
 
 def test_changes_of_many_threads_all_count(tmp_path: Path) -> None:
@@ -21,7 +17,7 @@ def test_changes_of_many_threads_all_count(tmp_path: Path) -> None:
     def count() -> None:
         for _ in range(5):
             with changing(tmp_path / "idx"):
-                number = int((tmp_path / "idx" / "data").read_text())
+                number = int(state(tmp_path / "idx"))
                 save(tmp_path / "idx", str(number + 1))
 
     threads = [threading.Thread(target=count) for _ in range(4)]
@@ -29,7 +25,7 @@ def test_changes_of_many_threads_all_count(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (tmp_path / "idx" / "data").read_text() == "20"
+    assert state(tmp_path / "idx") == "20"
     assert [entry.name for entry in tmp_path.iterdir()] == ["idx"]
 
 
@@ -69,7 +65,7 @@ def test_a_folder_between_two_renames_is_waited_for(
         with changing(tmp_path / "idx"):
             assert missed.is_set()
     else:
-        assert read_config(tmp_path / "idx")["kind"] == "lance export"
+        assert state(tmp_path / "idx") == "1"
     thread.join()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._storage import map_rows, read_config, read_manifest, saving_folder, verification, write_arrays
+from nearkin._storage import read_config, read_manifest, saving_folder, verification, write_arrays
 from tests.covering import each
 
 X = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
@@ -106,11 +106,3 @@ def test_a_load_during_saves_is_of_one_version(tmp_path):
     finally:
         stop.set()
         writer.join()
-
-
-def test_a_header_as_python_2_wrote_it_is_damage(tmp_path):
-    path = tmp_path / "rows.npy"
-    np.save(path, np.zeros((20, 3), np.float32))
-    path.write_bytes(path.read_bytes().replace(b"(20, 3), }  ", b"(20L, 3), } "))
-    with pytest.raises(ValueError, match="damaged"):
-        map_rows(path)

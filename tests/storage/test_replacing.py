@@ -10,22 +10,12 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._storage import read_config, recover, replacing, saving_folder
+from nearkin._storage import recover, replacing
 from nearkin.jobs.change import change_rows
 from tests.covering import each
+from tests.storage.signed import save, state
 
 CALLS = ("rename", "replace", "fsync", "rmdir", "unlink")
-
-
-def save(path: Path, text: str) -> None:
-    with saving_folder(path, "lance export", {"text": text}, overwrite=True) as folder:
-        (folder / "data").write_text(text)
-
-
-def state(path: Path) -> str:
-    text = read_config(path, "lance export")["text"]
-    assert (path / "data").read_text() == text
-    return text
 
 
 def test_files_and_folders_appear_whole(tmp_path):
@@ -182,7 +172,7 @@ def test_rights_that_cannot_be_kept_go_to_nobody_else(tmp_path: Path, monkeypatc
     monkeypatch.undo()
     assert state(tmp_path / "idx") == "new"
     assert rights(tmp_path / "idx")[""][0] == 0o705
-    assert rights(tmp_path / "idx")["data"][0] & 0o660 == 0o640
+    assert rights(tmp_path / "idx")["deep/data"][0] & 0o660 == 0o640
 
 
 def test_a_workspace_that_cannot_be_removed_is_named_and_swept_later(tmp_path, monkeypatch) -> None:

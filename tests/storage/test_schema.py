@@ -18,8 +18,13 @@ def test_a_key_missing_or_of_another_type_is_damage_or_harmless(tmp_path: Path) 
         file, refused = folder / "config.json", list[str]()
         whole = json.loads(file.read_text())
         for key in whole.keys() - {"kind", "format_version"}:
-            other = [] if type(whole[key]) is not list else {}
-            for config in ({k: v for k, v in whole.items() if k != key}, whole | {key: other}, whole | {key: True}):
+            value = whole[key]
+            renamed = {f"{name}x": inner for name, inner in value.items()} if isinstance(value, dict) else "ITQx"
+            without = {name: inner for name, inner in whole.items() if name != key}
+            for config in (
+                without,
+                *({**whole, key: other} for other in ([] if not isinstance(value, list) else {}, True, renamed)),
+            ):
                 file.write_text(json.dumps(config))
                 write_manifest(folder, whole["kind"])
                 try:

@@ -67,7 +67,7 @@ def check_target(
     if not overwrite:
         raise ValueError(f"{path} exists; give another name, or overwrite=True to replace it")
     target = Path(os.path.realpath(path))
-    for name in map(os.fspath, inputs):
+    for name in [os.fspath(one) for one in inputs]:
         places = (name, name.rpartition(":")[0] or name, *glob.glob(name, recursive=True))
         for found in map(Path, map(os.path.realpath, places)):
             if target in (found, *found.parents):
