@@ -130,14 +130,10 @@ def test_pages_import_public_names_only() -> None:
 @each(
     ("line", "allowed"),
     [
-        ("from nearkin import OrdinalEmbedding", True),
         ("from nearkin.export import Source", True),
         ("from nearkin._check import check_integer", True),
         ("from nearkin.jobs import inputs", True),
-        ("from nearkin.jobs import pairs", False),
         ("from nearkin.jobs.inputs import find_ids", False),
-        ("from nearkin.index import identifiers", False),
-        ("from nearkin.index.searching import Kept", False),
         ("from nearkin._storage.atomic import sync", False),
         ("from nearkin._faiss import add_codes", False),
         ("from nearkin import metrics", False),

@@ -60,7 +60,7 @@ def test_fold_in_and_warm_start_are_measured_beside_a_refit() -> None:
     plain = nk.Interactions.from_pairs(pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices])
     parts = nk.data.split_random(plain, random_state=0)
     for found in (updates.fold_in(parts.train, 0.1, 0, k=4), updates.warm_start(parts.train, parts.test, 0, k=4)):
-        assert found["ndcg"] > 0.7 * found["refit"] > 0
+        assert found["ndcg"] > 0.8 * found["refit"] > 0
         assert found["seconds"] > 0
 
 

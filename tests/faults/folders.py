@@ -33,11 +33,17 @@ X = _rng.normal(size=(60, 8)).astype(np.float32)
 
 
 class Kind(NamedTuple):
-    """A kind of folder: two of them by other seeds, and what one answers."""
+    """A kind of folder: what is saved, of a seed, and what it answers once it is loaded again."""
 
     name: str
-    save: Callable[[int, Path], None]
-    answer: Callable[[Path], str]
+    cls: Any
+    make: Callable[[int], Any]
+    answers: Callable[[Any], list[Any]]
+
+    def answer(self, path: Path) -> str:
+        return digest(
+            [np.array(repr(one)) if isinstance(one, tuple) else one for one in self.answers(self.cls.load(path))]
+        )
 
 
 def prepare(folder: Path) -> None:
@@ -169,7 +175,7 @@ def originals(home: str) -> list[tuple[Kind, tuple[Files, Files], str]]:
     for kind in kinds():
         pair = []
         for seed, path in ((1, Path(home) / "other"), (0, Path(home) / kind.name)):
-            kind.save(seed, path)
+            kind.make(seed).save(path)
             pair.append({file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)})
             expected = kind.answer(path)
             if seed:
@@ -201,37 +207,32 @@ def kinds() -> list[Kind]:
         "norms": lambda seed: nk.Index.build(X, quantizers["product"](seed), norms=True),
         "bits": lambda seed: nk.Index.build(X, nk.RandomHyperplanes(16, random_state=seed), metric="hamming"),
     }
-    found = [Kind(f"index-{name}", _saver(make), _ask_index) for name, make in indexes.items()]
-    found += [_estimator(name, make) for name, make in quantizers.items()]
-    found += [_estimator(name, _hasher(name)) for name in HASHERS.values()]
-    found.append(Kind("bridge", _saver(lambda seed: nk.Bridge(random_state=0).fit(_moved(seed), X)), _ask_bridge))
-    found.append(Kind("ids", _saver(lambda seed: nk.SemanticIds(2, 8, random_state=seed).fit(X)), _ask_ids))
-    found.append(Kind("ordinal", _saver(_ordinal), _ask_ordinal))
-    found.append(Kind("towers", _saver(_towers), _ask_towers))
-    return found
+    found = [Kind(f"index-{name}", nk.Index, make, _of_index) for name, make in indexes.items()]
+    quantizers |= {name: _hasher(name) for name in HASHERS.values()}
+    found += [Kind(name, type(make(0)), _fitted(make), _of_codec) for name, make in quantizers.items()]
+    return [
+        *found,
+        Kind("bridge", nk.Bridge, lambda seed: nk.Bridge(random_state=0).fit(_moved(seed), X), _of_bridge),
+        Kind("ids", nk.SemanticIds, lambda seed: nk.SemanticIds(2, 8, random_state=seed).fit(X), _of_ids),
+        Kind("ordinal", nk.OrdinalEmbedding, _ordinal, _of_ordinal),
+        Kind("towers", nk.TwoTower, _towers, _of_towers),
+    ]
 
 
-def _saver(make: Callable[[int], Any]) -> Callable[[int, Path], None]:
-    return lambda seed, path: make(seed).save(path)
+def _fitted(make: Callable[[int], Any]) -> Callable[[int], Any]:
+    return lambda seed: make(seed).fit(_moved(seed))
 
 
-def _estimator(name: str, make: Callable[[int], Any]) -> Kind:
-    cls = type(make(0))
-
-    def answer(path: Path) -> str:
-        model = cls.load(path)
-        return digest([model.encode(X[:20]), np.array(repr(model.get_params()))])
-
-    return Kind(name, lambda seed, path: make(seed).fit(_moved(seed)).save(path), answer)
+def _of_codec(model: Any) -> list[Any]:
+    return [model.encode(X[:20]), (model.get_params(),)]
 
 
-def _ask_bridge(path: Path) -> str:
-    return digest([nk.Bridge.load(path).transform(X[20:40])])
+def _of_bridge(bridge: nk.Bridge) -> list[Any]:
+    return [bridge.transform(X[20:40])]
 
 
-def _ask_ids(path: Path) -> str:
-    made = nk.SemanticIds.load(path)
-    return digest([made.transform(X[:20]), made.item_of(made.transform(X[:20])), made.ids_])
+def _of_ids(made: nk.SemanticIds) -> list[Any]:
+    return [made.transform(X[:20]), made.item_of(made.transform(X[:20])), made.ids_]
 
 
 def _moved(seed: int) -> np.ndarray:
@@ -251,9 +252,8 @@ def _numbers(seed: int) -> np.ndarray:
     return np.arange(len(X)) * 3 + seed
 
 
-def _ask_index(path: Path) -> str:
-    index = nk.Index.load(path)
-    return digest([*index.search(X[:5], 3), *index.search(X[5:7], 4), np.array(f"{index.metric}{len(index)}")])
+def _of_index(index: nk.Index) -> list[Any]:
+    return [*index.search(X[:5], 3), *index.search(X[5:7], 4), (index.metric, len(index))]
 
 
 def _use(path: Path) -> None:
@@ -278,10 +278,9 @@ def _ordinal(seed: int) -> Any:
     return nk.OrdinalEmbedding(2, max_iter=2, n_init=1, random_state=seed).fit(named(np.array(list("abcdefg"))[rows]))
 
 
-def _ask_ordinal(path: Path) -> str:
-    model = nk.OrdinalEmbedding.load(path)
+def _of_ordinal(model: nk.OrdinalEmbedding) -> list[Any]:
     arrays = [model.embedding_, model.objects_, model.comparisons_.indices]
-    return digest([*arrays, np.array(repr((model.get_params(), model.objective_, model.n_iter_, model.status_)))])
+    return [*arrays, (model.get_params(), model.objective_, model.n_iter_, model.status_)]
 
 
 def _towers(seed: int) -> Any:
@@ -291,8 +290,7 @@ def _towers(seed: int) -> Any:
     return nk.TwoTower(2, random_state=seed).fit(pairs)
 
 
-def _ask_towers(path: Path) -> str:
-    model = nk.TwoTower.load(path)
+def _of_towers(model: nk.TwoTower) -> list[Any]:
     arrays = [model.left_embeddings_, model.right_embeddings_, model.left_ids_, model.right_ids_, model.seen_.weights]
-    scores, ids = model.recommend(model.left_ids_[:3], 2)
-    return digest([*arrays, scores, ids, np.array(repr((model.solver_, model.regularization_, model.omega_)))])
+    found = model.recommend(model.left_ids_[:3], 2)
+    return [*arrays, *found, (model.solver_, model.regularization_, model.omega_)]

@@ -39,19 +39,6 @@ def test_metrics_are_those_of_the_definitions(problem: tuple, k: int) -> None:
     assert set(found) == {f"{name}@{k}" for name in METRICS}
 
 
-def test_metrics_are_those_of_ir_measures(problem: tuple) -> None:
-    ir = pytest.importorskip("ir_measures")
-    P, Q, seen, held = problem
-    scores, numbers = recommend(P, Q, 30, seen=seen)
-    qrels = {str(i): {str(j): 1 for j in items} for i, items in enumerate(sets(held)) if items}
-    run = {q: {str(j): float(s) for j, s in zip(numbers[int(q)], scores[int(q)], strict=True) if j >= 0} for q in qrels}
-    wanted = ir.calc_aggregate([ir.nDCG @ 10, ir.R @ 10, ir.P @ 10, ir.RR @ 10], qrels, run)
-    found = ranking_metrics(P, Q, held, seen=seen, k=10)
-    pairs = {"ndcg@10": ir.nDCG @ 10, "recall@10": ir.R @ 10, "precision@10": ir.P @ 10, "mrr@10": ir.RR @ 10}
-    for name, measure in pairs.items():
-        assert found[name] == pytest.approx(wanted[measure], abs=1e-9)
-
-
 def test_recommend_returns_no_seen_pair_and_fills_up(problem: tuple) -> None:
     P, Q, seen, _ = problem
     scores, numbers = recommend(P, Q, 4, seen=seen)

@@ -53,14 +53,12 @@ def test_convolutions_are_joined_too() -> None:
 
 def test_gradients_are_tested_together_and_named_one_by_one() -> None:
     params = [nn.Parameter(torch.eye(3)) for _ in range(4)]
-    optimizer, before = RiemannianDescent(params, 0.1), [p.detach().clone() for p in params]
-    for bad, message in ((torch.nan, "gradient of parameter 2.*NaN"), (1e38, "gradient of parameter 2.*as large as")):
-        for p in params:
-            p.grad = torch.ones(3, 3)
-        params[2].grad = torch.full((3, 3), bad)
-        with pytest.raises(ValueError, match=message):
-            optimizer.step()
-        assert all(torch.equal(p, b) for p, b in zip(params, before, strict=True))
+    optimizer = RiemannianDescent(params, 0.1)
+    for number, p in enumerate(params):
+        p.grad = torch.full((3, 3), 1e38 if number == 2 else 1.0)
+    with pytest.raises(ValueError, match=r"gradient of parameter 2.*as large as"):
+        optimizer.step()
+    assert all(torch.equal(p, torch.eye(3)) for p in params)
     for p in params:  # each is fine, only their common norm is not
         p.grad = torch.full((3, 3), 9e18) * torch.tensor([[0.0, 1, 0], [-1, 0, 0], [0, 0, 0]])
     optimizer.step()

@@ -94,17 +94,6 @@ def test_a_saved_one_and_copies_go_on_bit_for_bit() -> None:
     assert len(resumed.state) == len(list(net.parameters()))
 
 
-def test_the_parameters_of_three_optimizers_have_numbers_of_their_own() -> None:
-    weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(4)]
-    optimizer = MixedOptimizer(*(SGD(part, 0.1, momentum=0.9) for part in (weights[:2], weights[2:3], weights[3:])))
-    for number, p in enumerate(weights):
-        p.grad = torch.full((2,), float(number))
-    optimizer.step()
-    saved = optimizer.state_dict()
-    assert [group["params"] for group in saved["param_groups"]] == [[0, 1], [2], [3]]
-    assert [float(saved["state"][number]["momentum_buffer"][0]) for number in range(4)] == [0.0, 1.0, 2.0, 3.0]
-
-
 @each("momentum", [0.5, Adam()])
 def test_a_schedule_reaches_every_part_and_a_cycled_momentum_becomes_the_first_beta(momentum: Any) -> None:
     net = network()

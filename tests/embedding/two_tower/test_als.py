@@ -48,16 +48,6 @@ def test_sweeps_reach_the_minimum_of_exact_ones(rng: np.random.Generator, block_
     assert values[-1] == pytest.approx(exact.value(), rel=0.01)
 
 
-def test_float32_rows_without_pairs_go_to_zero(rng: np.random.Generator) -> None:
-    matrix = sp.csr_matrix(([1.0, 1.0], ([0, 2], [1, 0])), shape=(3, 3))
-    P, Q = (torch.tensor(rng.standard_normal((3, 2)), dtype=torch.float32) for _ in range(2))
-    solver = ALS(cg_steps=4).alternate(AllPairsLoss(matrix, regularization=0.1), P, Q)
-    for _ in range(5):
-        solver.step()
-    assert solver.P.dtype == torch.float32
-    assert solver.P[1].abs().max() < 1e-6
-
-
 @each(("weighted", "hidden"), [(False, ()), (True, ()), (True, (3,))])
 def test_the_last_layer_of_a_branch_is_a_weighted_regression(
     rng: np.random.Generator, weighted: bool, hidden: tuple[int, ...]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from sklearn.base import clone
 
 import nearkin as nk
 from nearkin.embedding import AllPairs, CosineSoftmax
@@ -70,23 +69,6 @@ def test_ids_records_and_sparse_rows_say_the_same(loss: AllPairs | CosineSoftmax
     assert loss is SOFTMAX or (by_ids[0] == alone[0]).all()
     np.testing.assert_array_equal(by_ids[2], [0] * 8 + [1] * (loss is SOFTMAX))  # the bias: what is popular
     np.testing.assert_array_equal(model.embed_right([[3], []])[1, :8], np.zeros(8))
-
-
-@pytest.mark.parametrize(
-    ("loss", "regularization", "least"), [("auto", 0.02, 0.95), (CosineSoftmax(temperature=T), "auto", 0.93)]
-)
-def test_users_left_out_rank_as_in_a_refit(loss: object, regularization: object, least: float) -> None:
-    out = np.isin(PAIRS.rows, np.arange(0, 180, 6))
-    judged = out & (np.random.default_rng(0).random(len(PAIRS)) < 0.3)
-    part, whole = PAIRS.select(~out), PAIRS.select(~judged)
-    made = nk.TwoTower(8 if loss == "auto" else 9, loss=loss, regularization=regularization, random_state=0)
-    model, refit = (clone(made).fit(pairs) for pairs in (part, whole))
-    P = model.embed_left(PAIRS.select(out & ~judged).matrix())
-    folded, again = (
-        nk.metrics.ranking_metrics(left, right, PAIRS.select(judged), seen=whole, k=20)["ndcg@20"]
-        for left, right in ((P, model.right_embeddings_), (refit.left_embeddings_, refit.right_embeddings_))
-    )
-    assert folded > least * again, (folded, again)
 
 
 def costly() -> nk.TwoTower:
