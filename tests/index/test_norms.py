@@ -8,7 +8,6 @@ import pytest
 from sklearn.base import clone
 
 from nearkin import ITQ, Index, ProductQuantizer
-from nearkin.export.source import Source
 from nearkin.linalg.norms import Norms
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import ResidualQuantizer, ScalarQuantizer
@@ -54,11 +53,6 @@ def test_codes_learned_for_the_order_of_the_rows_keep_it() -> None:
     for trained, metric in (("ip", "cosine"), ("l2", "l2")):
         quantizer = ResidualQuantizer(2, 16, metric=trained, known=True, max_iter=1, random_state=0)
         assert Index.build(OWN[:300], quantizer, metric=metric).norms is None
-
-
-def test_an_export_sees_rows_at_their_norm() -> None:
-    rows = Source(Index.build(OWN, CODES, metric="cosine")).as_searched(np.arange(50))
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
 
 
 def test_codes_finer_than_the_norms_differ_keep_these() -> None:

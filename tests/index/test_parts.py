@@ -1,6 +1,5 @@
 """An index is read whole when it is loaded; the quantizer is made of what was read when it is first asked for."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -38,20 +37,6 @@ def test_it_is_made_once_and_when_it_is_asked_for(folder: Path) -> None:
     index.search(np.zeros((1, 8), np.float32), k=1)
     assert isinstance(index._quantizer, SavedQuantizer)
     assert index.quantizer is index.quantizer
-
-
-CHANGES = [{"params": {"n_subspaces": 2, "unknown": 1}}, {"class": "Other"}, {"fitted": {"n_features_in_": 9}}, {}]
-
-
-@each("change", CHANGES)
-def test_a_config_that_makes_no_quantizer_is_damaged(folder: Path, change: dict[str, object]) -> None:
-    file = folder / "quantizer" / "config.json"
-    record = json.loads(file.read_text()) | change
-    if not change:
-        del record["fitted"]
-    file.write_text(json.dumps(record))
-    with pytest.raises(ValueError, match=r"damaged|quantizer"):
-        nk.Index.load(signed(folder)).quantizer  # noqa: B018
 
 
 MADE = {
