@@ -242,7 +242,10 @@ def merge_pairs(
     The first time is kept for splits by time: a pair observed before the cut belongs to training.
     """
     n = len(rows)  # sorted by counting, as SciPy transposes a matrix: one of an entry a row, then one of all pairs
-    by_column: Any = sp.csr_matrix((np.ones(n, bool), columns, np.arange(n + 1)), shape=(n, shape[1])).tocsc()
+    places = np.int32 if n < 2**31 else np.int64
+    by_column: Any = sp.csr_matrix(
+        (np.ones(n, bool), columns, np.arange(n + 1, dtype=places)), shape=(n, shape[1])
+    ).tocsc()
     by_row: Any = sp.csc_matrix((by_column.indices, rows[by_column.indices], by_column.indptr), shape=shape).tocsr()
     order, columns = by_row.data, by_row.indices
     rows = np.repeat(np.arange(shape[0], dtype=np.int32), np.diff(by_row.indptr))
@@ -254,7 +257,7 @@ def merge_pairs(
     return (
         rows[first],
         columns[first],
-        np.add.reduceat(weights[order], first),
-        None if timestamps is None else timestamps[order[first]],
+        np.add.reduceat(weights.take(order), first),
+        None if timestamps is None else timestamps.take(order[first]),
         None if split is None else np.minimum.reduceat(split[order], first),
     )

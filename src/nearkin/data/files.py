@@ -235,13 +235,14 @@ class TextOptions:
             raise ValueError(f"encoding is {self.encoding!r}; it must be such as 'cp1252' or 'utf-16'") from error
 
 
-_SHARED = ContextVar[TextOptions]("_SHARED")
+_PLAIN = TextOptions()
+_SHARED = ContextVar("_SHARED", default=_PLAIN)
 
 
 def text_of(options: TextWords) -> TextOptions:
     """Options as a call has them, else those of `text_options`."""
     typed: Record = {name: value for name, value in options.items() if value is not None}
-    return replace(_SHARED.get(TextOptions()), **typed)
+    return replace(_SHARED.get(), **typed) if typed else _SHARED.get()
 
 
 @contextmanager
@@ -333,6 +334,8 @@ def _cells(data: bytes, mark: str, header: bool, marks: int) -> pa.Table:
 
 
 def _as_utf8(where: Locator, data: bytes, encoding: str) -> bytes:
+    if encoding == "utf-8" and data.isascii() and b"\0" not in data:
+        return data  # decoding copies
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:

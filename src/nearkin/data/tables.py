@@ -237,12 +237,14 @@ class Column:
             numbers = self.numbers()
         except ValueError:
             return self._dates()  # its errors name what is neither
-        eras = np.searchsorted(_ERAS, [np.abs(numbers).min(), np.abs(numbers).max()], side="right")
-        if eras[0] < eras[1]:
+        low, high = numbers.min(), numbers.max()
+        if low < 0 or np.diff(np.searchsorted(_ERAS, [low, high], side="right")):  # else of one unit
             era = np.searchsorted(_ERAS, np.abs(numbers), side="right")
             way = f"bring them to one: {self._frame} = {self._frame}.where({self._frame} < 1e11, {self._frame} / 1000)"
-            way += f"; if they are no times, leave them out: frame = frame[{self._frame} > 1e8]" * bool(eras[0] == 0)
-            self.refuse(era < eras[1], "has times of two units, such as seconds and milliseconds, or before 1973,", way)
+            way += f"; if they are no times, leave them out: frame = frame[{self._frame} > 1e8]" * bool(low < 1e8)
+            self.refuse(
+                era < era.max(), "has times of two units, such as seconds and milliseconds, or before 1973,", way
+            )
         return numbers
 
     def _dates(self) -> np.ndarray:
