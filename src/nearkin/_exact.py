@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 import faiss
 import numpy as np
 
-from nearkin._faiss import METRIC_TYPES, byte_codes
+from nearkin._faiss import METRIC_TYPES
 
 _SPARE = 4  # candidates beyond those wanted
 _BLOCK = 1 << 22  # numbers of rows about the middle at a time
@@ -62,14 +62,6 @@ def nearest_of_parts(
         best = (scores if metric == "l2" else -scores).argsort(axis=1, kind="stable")[:, :k]
         scores, ids = np.take_along_axis(scores, best, axis=1), np.take_along_axis(ids, best, axis=1)
     return scores, ids
-
-
-def nearest_lists(index: faiss.IndexIVF, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scores float32 and numbers (q, min(count, L)) of the inverted lists nearest to queries (q, d)."""
-    lists = faiss.downcast_index(index.quantizer)
-    by = "l2" if index.metric_type == faiss.METRIC_L2 else "ip"
-    scores, numbers = nearest(byte_codes(lists).view(np.float32), queries, count, by)
-    return scores.astype(np.float32), numbers
 
 
 def keys_of_pairs(X: np.ndarray, Q: np.ndarray, metric: str) -> np.ndarray:

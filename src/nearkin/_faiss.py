@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias, cast, overload
+from typing import TypeAlias, overload
 
 import faiss
 import numpy as np
@@ -59,15 +59,6 @@ def linear_transform(A: np.ndarray, origin: np.ndarray | None = None) -> faiss.L
     return transform
 
 
-def bias(index: faiss.Index) -> np.ndarray:
-    """The bias that the transform in front of an index adds to rows, (d',), or (1,) if there is none."""
-    if isinstance(index, faiss.IndexPreTransform):
-        transform = faiss.downcast_VectorTransform(index.chain.at(0))
-        if isinstance(transform, faiss.LinearTransform) and transform.have_bias:
-            return faiss.vector_to_array(transform.b)
-    return np.zeros(1, np.float32)
-
-
 def answered(scores: np.ndarray) -> np.ndarray:
     """Mask (q, k) of places with an answer; others have an infinite score, or for bits the largest int32."""
     return scores < np.iinfo(np.int32).max if scores.dtype.kind == "i" else np.isfinite(scores)
@@ -93,9 +84,3 @@ def add_codes(index: FaissIndex, codes: np.ndarray) -> None:
     else:
         inner.add_sa_codes(codes)
     index.ntotal = inner.ntotal
-
-
-def byte_codes(index: faiss.Index) -> np.ndarray:
-    """FAISS's own memory of the codes (n, bytes) of an index without lists, not a copy."""
-    flat = cast(faiss.IndexPQ, index)  # or another one of flat codes
-    return faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size).reshape(flat.ntotal, flat.code_size)

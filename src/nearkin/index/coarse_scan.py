@@ -16,10 +16,9 @@ from typing import NamedTuple, TypeAlias, TypeGuard, cast
 import faiss
 import numpy as np
 
-from nearkin._exact import nearest_lists
-from nearkin._faiss import add_codes, byte_codes, linear_transform
+from nearkin._faiss import add_codes, linear_transform
 from nearkin._threads import serial_products
-from nearkin.index.faiss_index import cut, search_lists
+from nearkin.index.faiss_index import byte_codes, cut, nearest_lists, search_lists
 from nearkin.index.identifiers import Found
 from nearkin.linalg.orthonormal import principal_axes
 

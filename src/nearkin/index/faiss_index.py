@@ -17,7 +17,8 @@ from typing import Any, cast
 import faiss
 import numpy as np
 
-from nearkin._faiss import FaissIndex, byte_codes, innermost
+from nearkin._exact import nearest
+from nearkin._faiss import FaissIndex, innermost
 from nearkin._fields import counted
 from nearkin._storage import open_file
 from nearkin.index.faiss_file import check_file, need
@@ -273,3 +274,26 @@ def _equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:
 def _close(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether both are one product, whose last bits differ between machines."""
     return one.shape == other.shape and bool(np.linalg.norm(one - other) <= 1e-5 * np.linalg.norm(one))
+
+
+def byte_codes(index: faiss.Index) -> np.ndarray:
+    """FAISS's own memory of the codes (n, bytes) of an index without lists, not a copy."""
+    flat = cast(faiss.IndexPQ, index)  # or another one of flat codes
+    return faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size).reshape(flat.ntotal, flat.code_size)
+
+
+def nearest_lists(index: faiss.IndexIVF, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores float32 and numbers (q, min(count, L)) of the inverted lists nearest to queries (q, d)."""
+    lists = faiss.downcast_index(index.quantizer)
+    by = "l2" if index.metric_type == faiss.METRIC_L2 else "ip"
+    scores, numbers = nearest(byte_codes(lists).view(np.float32), queries, count, by)
+    return scores.astype(np.float32), numbers
+
+
+def bias(index: faiss.Index) -> np.ndarray:
+    """The bias that the transform in front of an index adds to rows, (d',), or (1,) if there is none."""
+    if isinstance(index, faiss.IndexPreTransform):
+        transform = faiss.downcast_VectorTransform(index.chain.at(0))
+        if isinstance(transform, faiss.LinearTransform) and transform.have_bias:
+            return faiss.vector_to_array(transform.b)
+    return np.zeros(1, np.float32)

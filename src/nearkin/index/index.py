@@ -15,7 +15,6 @@ import numpy as np
 from nearkin._check import check_choice, check_integer, check_magnitude, check_not_vanishing, check_vectors, take_names
 from nearkin._faiss import add_codes
 from nearkin._fields import StrPath, counted
-from nearkin._guard import Guard, alone, uninterrupted
 from nearkin._pairs import unordered
 from nearkin._storage import one_version, verification
 from nearkin._types import ArrayLike, Seed
@@ -23,6 +22,7 @@ from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
 from nearkin.data.vectors import VectorFile
 from nearkin.index import faiss_index, identifiers, parts, searching
 from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file
+from nearkin.index.guard import Guard, alone, uninterrupted
 from nearkin.index.identifiers import NewIds, RowIds, Rows, Selection, named
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.parts import Parts, SavedQuantizer, empty_faiss, fitted

@@ -26,11 +26,12 @@ import numpy as np
 
 from nearkin import _exact
 from nearkin._check import check_real
-from nearkin._faiss import FaissIndex, bias, byte_codes, innermost
+from nearkin._faiss import FaissIndex, innermost
 from nearkin._fields import Extra
 from nearkin._guard import cached_property
 from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer
+from nearkin.index import faiss_index
 from nearkin.index.coarse_scan import CoarseScan, CodeSums, best_of, serves
 from nearkin.index.faiss_index import codes_at, codes_of_list, flat_codes, places_in_lists, search_lists
 from nearkin.index.identifiers import Found, Selection
@@ -112,13 +113,13 @@ class Scan:
         """The bias of the rotation, and the columns that queries have; None without a bias and further columns."""
         if self.turn is None:
             return None
-        shift, used = bias(self.index), np.asarray(self.matrix.any(axis=0))
+        shift, used = faiss_index.bias(self.index), np.asarray(self.matrix.any(axis=0))
         return (shift, used) if shift.any() or not used.all() else None
 
     @cached_property
     def longest(self) -> float:
         """The largest norm of the vectors of an exact index."""
-        rows = byte_codes(self.inner).view(np.float32)
+        rows = faiss_index.byte_codes(self.inner).view(np.float32)
         return float(np.einsum("nd,nd->n", rows, rows).max(initial=0)) ** 0.5
 
     def real(self, rows: np.ndarray) -> np.ndarray:
@@ -279,7 +280,7 @@ class Query:
 
     def _exact(self, scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray | None) -> Found:
         """`candidates` of an exact index."""
-        rows, step = byte_codes(scan.inner).view(np.float32), max(1, _NUMBERS // scan.inner.d)
+        rows, step = faiss_index.byte_codes(scan.inner).view(np.float32), max(1, _NUMBERS // scan.inner.d)
         if allowed is None:
             longest = scan.longest if self.metric == "ip" else None
             scores, positions = _exact.nearest(rows, Q, k, self.metric, longest)
@@ -344,7 +345,7 @@ def _tried(scan: Scan, ranking: "Ranking | None", n_rows: int) -> Found:
     asked = np.concatenate([rows[pairs[mix]].mean(axis=0)[:, :width] for mix in _MIXES])
     Q, rows = widened(asked, rows.shape[1]) - middle, rows - middle
     scores: np.ndarray = faiss.pairwise_distances(Q, rows, scan.inner.metric_type)
-    asked = np.ascontiguousarray(asked + bias(scan.index), np.float32)
+    asked = np.ascontiguousarray(asked + faiss_index.bias(scan.index), np.float32)
     return asked if ranking is None else ranking.sought(asked), scores if scan.by_distance else -scores
 
 
@@ -357,7 +358,7 @@ def _of_whole(scan: Scan, Q: np.ndarray, k: int) -> Found:
         return scan.code_sums.search(Q, k)
     if not scan.lists:
         return inner.search(Q, k)
-    return search_lists(inner, Q, k, *_exact.nearest_lists(inner, Q, inner.nprobe))
+    return search_lists(inner, Q, k, *faiss_index.nearest_lists(inner, Q, inner.nprobe))
 
 
 def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray) -> Found:
@@ -372,7 +373,7 @@ def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray) -> Found:
     counts = np.bincount(scan.places[allowed, 0], minlength=inner.nlist)
     probed = min(inner.nlist, -(-wanted * inner.nlist // len(allowed)))
     while True:
-        lists = _exact.nearest_lists(inner, Q, probed)[1]
+        lists = faiss_index.nearest_lists(inner, Q, probed)[1]
         before = np.cumsum(counts[lists], axis=1) - counts[lists]
         if probed == inner.nlist or (before[:, -1] >= wanted).all():
             break
@@ -414,7 +415,7 @@ def _compared(scan: Scan, Q: np.ndarray, k: int, candidates: np.ndarray) -> Foun
 def _visited(scan: Scan, Q: np.ndarray) -> Iterable[Part]:
     """The rows that queries (q, d') visit: all, or those of the lists nearest to each."""
     if scan.lists:
-        return _in_lists(scan.inner, _exact.nearest_lists(scan.inner, Q, scan.inner.nprobe)[1])
+        return _in_lists(scan.inner, faiss_index.nearest_lists(scan.inner, Q, scan.inner.nprobe)[1])
     return [(np.arange(len(Q)), np.arange(int(scan.inner.ntotal)))]
 
 
@@ -434,7 +435,7 @@ def decoded(scan: Scan, positions: np.ndarray) -> np.ndarray:
         places = scan.places[positions]
         rows = scan.codec.decode(codes_at(inner, places))
         return rows + inner.quantizer.reconstruct_batch(places[:, 0].astype(np.int64)) if inner.by_residual else rows
-    return inner.sa_decode(byte_codes(inner)[positions])
+    return inner.sa_decode(faiss_index.byte_codes(inner)[positions])
 
 
 def normalised(X: ArrayLike) -> np.ndarray:
@@ -463,7 +464,7 @@ class Ranking:
 
     def sought(self, Q: np.ndarray) -> np.ndarray:
         """What candidates for queries Q (q, d') behind the rotation are found for."""
-        shift = bias(self.scan.index)
+        shift = faiss_index.bias(self.scan.index)
         return Q if self._times == 1 else np.ascontiguousarray(shift + self._times * (Q - shift), np.float32)
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
@@ -509,13 +510,13 @@ class Ranking:
         if not self.scan.by_distance:
             return np.column_stack([factors - 1, 0 * factors])
         # FAISS's distances have the column of a code's errors, of which queries have 0
-        errors = np.square(whole - bias(index)).sum(axis=1) - np.square(rows).sum(axis=1)
+        errors = np.square(whole - faiss_index.bias(index)).sum(axis=1) - np.square(rows).sum(axis=1)
         return np.column_stack([factors - 1, (factors - 1) * factors * sizes**2 + left - factors * errors])
 
 
 def decoded_rows(scan: Scan, positions: np.ndarray) -> np.ndarray:
     """Decoded vectors (m, d) of an index at `positions` (m,)."""
-    return _turned_back(scan, decoded(scan, positions) - bias(scan.index))
+    return _turned_back(scan, decoded(scan, positions) - faiss_index.bias(scan.index))
 
 
 def rows_at_norms(scan: Scan, norms: Norms, positions: np.ndarray) -> np.ndarray:
