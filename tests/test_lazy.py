@@ -78,14 +78,3 @@ def test_every_package_lists_its_public_names_alone() -> None:
             assert f"import {name} as {name}\n" in source or name in vars(package), f"{package.__name__}.{name}"
     assert {"IndexingLayer", "optimizers"} < set(dir(nk.quantization))
     assert isinstance(nk.quantization.IndexingLayer, type)
-
-
-def test_every_public_estimator_is_what_its_fit_returns() -> None:
-    """A scikit-learn Pipeline transforms by the object that it has, not by what its `fit` returns."""
-    X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
-    for name in nk.quantization.__all__:
-        made = getattr(nk.quantization, name)
-        if isinstance(made, type) and hasattr(made, "fit"):
-            quick = {"n_codebooks": 1, "max_iter": 1, "n_centroids": 16, "n_bytes": 4}
-            model = made(**{key: value for key, value in quick.items() if key in made().get_params()})
-            assert model.fit(X) is model, name
