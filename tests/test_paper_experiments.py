@@ -1,4 +1,4 @@
-"""The papers' protocols in small: GCD's Figures 2 and 3, SVRG-SBB's convex baseline and eq. 47, and what pages quote."""
+"""The papers' protocols in small: GCD's figures, SVRG-SBB's convex baseline and eq. 47, and what pages quote."""
 
 import re
 
