@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.options import FIGURES
-from nearkin.plots.style import FAINT, MARKERS, SERIES, dress
+from nearkin.plots.style import FAINT, SERIES, house_style
 
+MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", (0, (5, 1.5)), (0, (2, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (1, 1)), (0, (8, 3)))  # of grey print
 
 GREY = "#8b93a1"
@@ -23,9 +24,8 @@ _MOST = 6
 def panels(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, Any]:
     """A figure and its axes (rows, columns); width and height of one panel in inches."""
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, **options)
-    for panel in axes.flat:
-        dress(panel)
+    with house_style():
+        axes = figure.subplots(rows, columns, squeeze=False, **options)
     figure.patch.set(facecolor="white", alpha=1)
     return figure, axes
 

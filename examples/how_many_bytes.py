@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import nearkin as nk
 from nearkin.jobs.demo import METHODS, RECALL, demo, digits
 from nearkin.plots import plot_against_bytes
-from nearkin.plots.style import INK, SERIES, dress
+from nearkin.plots.style import INK, SERIES, house_style
 
 QUERIES = (0, 2, 3, 5, 8)  # the digits of the queries in the picture
 
@@ -37,7 +37,8 @@ def draw(recall: dict[str, dict[int, float]]) -> Figure:
     """The curves, and five queries with their exact neighbours and those found through four bytes."""
     figure = Figure(figsize=(10.5, 3.9), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 1.15])
-    ax = dress(left.add_subplot())
+    with house_style():
+        ax = left.add_subplot()
     plot_against_bytes(recall, "recall@10 against exact search", ax)
     ax.set_title("A learned rotation keeps more neighbours at the same size", loc="left", fontsize=10)
     right.suptitle("Query, its exact neighbours, and those through 4 bytes (64 times smaller)", fontsize=10, color=INK)

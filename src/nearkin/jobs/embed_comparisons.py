@@ -4,7 +4,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -21,7 +20,7 @@ from nearkin.embedding.ordinal.answers import reversed_raters as reversed_raters
 from nearkin.embedding.ordinal.estimator import KIND, embedding_config, write_embedding
 from nearkin.jobs.run import Steps
 from nearkin.plots.figures import plot_error, plot_map
-from nearkin.plots.style import any_script, dress, letters_without_font
+from nearkin.plots.style import house_style, letters_without_font
 from nearkin.records import Comparisons
 
 Opposite: TypeAlias = dict[Any, float]
@@ -191,12 +190,12 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
             if (curve := model.dimension_curve_) is not None:
                 tried = dict(zip(curve["dimension"], curve["error"], strict=True))
                 _save(plot_error({"error": tried}, "dimension").get_figure(), folder / "dimension")
-            figure = Figure(figsize=(8.4, 3.2), layout="constrained")
-            for ax, (name, curve) in zip(figure.subplots(1, 2), record["curves"].items(), strict=True):
-                points = {float(x): error for x, error in curve.items()}
-                plot_error({"error": points}, name, dress(ax))
-                if name == "dimension":
-                    ax.set_ylabel("")
+            with house_style():
+                figure = Figure(figsize=(8.4, 3.2), layout="constrained")
+                for ax, (name, curve) in zip(figure.subplots(1, 2), record["curves"].items(), strict=True):
+                    plot_error({"error": {float(x): error for x, error in curve.items()}}, name, ax)
+                    if name == "dimension":
+                        ax.set_ylabel("")
             _save(figure, folder / "error")
 
 
@@ -227,7 +226,7 @@ def _curves(
 
 
 def _save(figure: Any, stem: Path) -> None:
-    with any_script(), matplotlib.rc_context({"svg.fonttype": "none"}):  # a browser has fonts that this machine lacks
+    with house_style():
         figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
         figure.savefig(stem.with_suffix(".pdf"), metadata={"CreationDate": None})
         figure.patch.set_alpha(1)  # the SVG is transparent for a page; a bitmap needs a background

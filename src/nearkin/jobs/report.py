@@ -80,13 +80,9 @@ def _page(folder: Path) -> Page:
     if found is not None:
         page.add(record_section("Results", found))
     elif config["kind"] == "index":
-        page.add(
-            Section("Results", "", "Not evaluated yet: nearkin evaluate adds the recall of queries, and mAP by label.")
-        )
+        page.add(Section("Results", paragraph("Not evaluated yet; nearkin evaluate adds the recall.")))
     size = {"bytes_on_disk": bytes_on_disk(folder)}
-    page.add(
-        record_section("Making", run | size) if run else Section("Making", "", "Saved from Python, without a record.")
-    )
+    page.add(record_section("Making", run | size) if run else Section("Making", paragraph("Saved from Python.")))
     if rows := run.get("examples"):
         cells = [[str(cell) for cell in row] for row in rows]
         page.add(Section("The most frequent items, and their nearest ones", table([""] * len(cells[0]), cells)))

@@ -1,27 +1,33 @@
 """The figures: curves of an error or a distortion, a measure against bytes, and maps whose names do not collide."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from typing import cast
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import Bbox
 from scipy.stats import f
 
 from nearkin._check import check_instance
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record
-from nearkin.plots.style import FAINT, INK, SERIES, any_script, legend, new_axes, series_style
+from nearkin.plots.style import FAINT, INK, SERIES, house_style, new_axes
 
 ALL = 50  # up to this number of points each gets a name, with a thin line to it where it does not fit next to the point
-_TRIES = 200  # names to try above that
-_GAPS = (3.0, 12.0, 22.0, 34.0, 48.0, 64.0, 90.0, 120.0, 160.0)  # points between a point and its name
-_APART = 1.25  # times a size: the names of closer ones would overlap
-_ERROR = "share of held-out answers violated"
+_TRIES = 100  # names to try above that
+_REACH = 3.0  # pixels around a point that no name may cover
+_PLACES = [  # points between a point and its name, and the direction, to try in turn
+    (gap, np.pi / 6 + 2 * np.pi * part / parts)
+    for gap, parts in ((3.0, 8), (12.0, 16), (24.0, 24), (40.0, 32), (64.0, 48), (100.0, 72), (160.0, 112))
+    for part in range(parts)
+]
 
 
+@house_style()
 def plot_convergence(
     curves: Mapping[str, Sequence[float]], ax: Axes | None = None, ylabel: str = "distortion on the training vectors"
 ) -> Axes:
@@ -50,6 +56,7 @@ def plot_convergence(
     return ax
 
 
+@house_style()
 def plot_against_bytes(
     series: Mapping[str, Mapping[float, float]],
     ylabel: str,
@@ -76,22 +83,17 @@ def plot_against_bytes(
     """
     ax = _draw(ax, series, "series", "bytes per vector", ylabel)
     if reference is not None:
-        label, value = reference
-        ax.axhline(value, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
-    sizes = sorted({size for values in series.values() for size in values}, reverse=True)
-    named = sizes[:1]  # of sizes whose names would touch the largest is named
-    named += [size for size, longer in pairwise(sizes[::-1]) if longer >= _APART * size]
+        ax.axhline(reference[1], color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=reference[0])
     ax.set_xscale("log", base=2)
-    ax.set_xticks(named)
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    legend(ax)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.legend()
     return ax
 
 
+@house_style()
 def plot_error(curves: Mapping[str, Mapping[float, float]], xlabel: str, ax: Axes | None = None) -> Axes:
     """Draw curves {name: {x: error}}, for example against answers, epochs or dimension."""
-    ax = _draw(ax, curves, "curves", xlabel, _ERROR)
+    ax = _draw(ax, curves, "curves", xlabel, "share of held-out answers violated")
     ax.set_ylim(bottom=0)
     return ax
 
@@ -104,16 +106,16 @@ def _axes(ax: Axes | None, width: float = 4.4, height: float = 3.0) -> Axes:
 def _draw(ax: Axes | None, curves: Mapping[str, Mapping[float, float]], name: str, xlabel: str, ylabel: str) -> Axes:
     """A line for each curve {x: value}."""
     ax = _axes(ax)
-    styles = series_style(check_instance(curves, name, Mapping))
-    for label, values in curves.items():
+    for label, values in check_instance(curves, name, Mapping).items():
         places = sorted(check_instance(values, f"{name}[{label!r}]", Mapping))
-        ax.plot(places, [values[place] for place in places], label=label, linewidth=1.7, markersize=3, **styles[label])
+        ax.plot(places, [values[place] for place in places], label=label)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     if len(curves) > 1:
-        legend(ax)
+        ax.legend()
     return ax
 
 
+@house_style()
 def plot_map(
     X: np.ndarray,
     names: Sequence[object] | None = None,
@@ -155,17 +157,16 @@ def plot_map(
         _draw_ellipses(ax, _of_shape(draws, "draws", "(r, n, p)", 3), level)
     if reference is not None:
         reference = _of_shape(reference, "reference", "(n, 2)", 2)[:, :2]
-        ax.plot(*np.stack([at, reference]).transpose(2, 0, 1), color=FAINT, linewidth=0.7, zorder=1)
+        ax.plot(*np.stack([at, reference]).transpose(2, 0, 1), color=FAINT, linewidth=0.7, marker="", zorder=1)
         ax.scatter(*reference.T, s=22, facecolors="none", edgecolors=SERIES[2], zorder=2)
     ax.scatter(*at.T, s=14, color=SERIES[0], zorder=3, linewidths=0)
     ax.set_aspect("equal", adjustable="datalim")
-    ax.grid(False)
     ax.set(xticks=[], yticks=[])
     ax.spines["bottom"].set_visible(False)
     if X.shape[1] > 2:
         ax.set_xlabel(f"2 of {X.shape[1]} dimensions shown, those of the largest variance")
     if ax.get_legend_handles_labels()[0]:
-        legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.04), ncols=1)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.04), ncols=1)
     if names is not None:
         label_points(ax, at, names, reference)
     return ax
@@ -185,86 +186,54 @@ def _plane(X: np.ndarray) -> np.ndarray:
 
 def _draw_ellipses(ax: Axes, draws: np.ndarray, level: float) -> None:
     """An ellipse per object: mean and covariance of its r draws, out to Hotelling's quantile for one more draw."""
-    r = len(draws)
+    r, width_of_line = len(draws), 6.0 if draws.shape[2] == 1 else 0.6  # an interval is flat
     reach = np.sqrt(2 * (r**2 - 1) / (r * (r - 2)) * f.ppf(level, 2, r - 2))
     for number in range(draws.shape[1]):
         cloud = _plane(draws[:, number])
-        if draws.shape[2] == 1:  # an interval
-            half = reach * cloud[:, 0].std(ddof=1)
-            ends = cloud[:, 0].mean() + np.array([-half, half])
-            ax.plot(ends, [0, 0], color=SERIES[0], alpha=0.15, linewidth=6, solid_capstyle="butt", zorder=0.5)
-            continue
         values, axes = np.linalg.eigh(np.cov(cloud.T))
         width, height = 2 * reach * np.sqrt(np.maximum(values[::-1], 0.0))
         angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
         label = None if number else f"where {level:.0%} of the places lie when the judgements are drawn again"
-        style: Record = {"color": SERIES[0], "alpha": 0.08, "linewidth": 0.6, "zorder": 0.5, "label": label}
+        style: Record = {"color": SERIES[0], "alpha": 0.08, "linewidth": width_of_line, "zorder": 0.5, "label": label}
         ax.add_patch(Ellipse(tuple(cloud.mean(axis=0)), width, height, angle=angle, **style))
 
 
+@house_style()
 def label_points(
     ax: Axes,
     at: np.ndarray,  # (n, 2) in data coordinates
     names: Sequence[object],  # n
     marks: np.ndarray | None = None,  # (m, 2), what else no name may cover
 ) -> list[int]:
-    """Write names next to points; the numbers of the points that got one. Draw everything else before. The most
-    spread ones come first; of more than `ALL`, names that do not fit are left out."""
-    figure = ax.get_figure(root=True)
-    if not isinstance(figure, Figure) or not len(at):
-        return []
-    marks = np.empty((0, 2)) if marks is None else marks
-    gaps_tried = _GAPS if len(at) <= ALL else _GAPS[:1]
-    written: list[int] = []
-    with any_script():
-        figure.draw_without_rendering()  # settles the axes' size and limits
-        scale, frame, to_pixels = figure.dpi / 72, ax.get_window_extent().extents, ax.transData
-        places, radii = to_pixels.transform(np.concatenate([at, marks])), np.repeat([2.0, 3.0], [len(at), len(marks)])
-        reach = scale * radii[:, None]
-        taken = np.hstack([places - reach, places + reach])  # boxes (x0, y0, x1, y1)
-        for n in spread_order(at, min(len(at), _TRIES)):
-            # names are other people's text, and SVG has no control characters
-            name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(names[n]))
-            style: Record = {"textcoords": "offset points", "fontsize": 7.5, "color": INK, "zorder": 4}
-            place = float(at[n, 0]), float(at[n, 1])
-            text = ax.annotate(name, place, (0, 0), annotation_clip=False, parse_math=False, **style)
-            size = np.asarray(text.get_window_extent().size)
-            offsets, gaps = _offsets(size / scale, gaps_tried)
-            low = places[n] + scale * offsets
-            boxes = np.hstack([low, low + size])
-            free = (boxes[:, :2] >= frame[:2]).all(axis=1) & (boxes[:, 2:] <= frame[2:]).all(axis=1)
-            overlap = (boxes[:, None, :2] < taken[:, 2:]) & (taken[:, :2] < boxes[:, None, 2:])  # by axis
-            free &= ~np.any(overlap.all(axis=2), axis=1)
-            if not free.any():
-                text.remove()
-                continue
-            best = int(free.argmax())
-            text.set_position((float(offsets[best, 0]), float(offsets[best, 1])))
-            taken = np.vstack([taken, boxes[best]])
-            if gaps[best] > _GAPS[0]:
-                ends = to_pixels.inverted().transform([places[n], low[best] + size / 2])
-                ax.plot(*ends.T, color=FAINT, linewidth=0.5, zorder=1.5, scalex=False, scaley=False)
-            written.append(n)
+    """Write names next to points, or with a thin line to them, in their order; the numbers of the points that got one.
+    Draw everything else before. Of more than `ALL`, names that do not fit next to their points are left out."""
+    cast(Figure, ax.get_figure(root=True)).draw_without_rendering()  # settles the axes' size and limits
+    frame, drawn = ax.get_window_extent(), at if marks is None else np.concatenate([at, marks])
+    taken = [Bbox.from_extents(*(place - _REACH), *(place + _REACH)) for place in ax.transData.transform(drawn)]
+    written = list[int]()
+    for n in range(min(len(at), _TRIES)):
+        # names are other people's text, and SVG has no control characters
+        name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(names[n]))
+        text = ax.annotate(
+            name, (at[n, 0], at[n, 1]), (0, 0), textcoords="offset points", fontsize=7.5, color=INK, zorder=4
+        )
+        for gap, angle in _PLACES if len(at) <= ALL else _PLACES[:8]:
+            x, y = np.cos(angle), np.sin(angle)
+            text.set(position=(gap * x, gap * y), ha=_side(x, "left", "right"), va=_side(y, "bottom", "top"))
+            box = text.get_window_extent()
+            if frame.count_contains(box.corners()) == 4 and not box.count_overlaps(taken):
+                break
+        else:
+            text.remove()
+            continue
+        taken.append(box)
+        written.append(n)
+        if gap > _PLACES[0][0]:
+            ends = np.stack([at[n], ax.transData.inverted().transform((box.p0 + box.p1) / 2)])
+            ax.add_line(Line2D(*ends.T, color=FAINT, linewidth=0.5, zorder=1.5))
     return written
 
 
-def spread_order(at: np.ndarray, count: int) -> list[int]:
-    """`count` points in an order in which each is the farthest from all before it, the outermost first."""
-    distance = ((at - at.mean(axis=0)) ** 2).sum(axis=1)
-    order = [int(distance.argmax())]
-    nearest = np.full(len(at), np.inf)
-    while len(order) < count:
-        nearest = np.minimum(nearest, ((at - at[order[-1]]) ** 2).sum(axis=1))
-        nearest[order] = -1.0
-        order.append(int(nearest.argmax()))
-    return order
-
-
-def _offsets(size: np.ndarray, gaps: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets (c, 2) to try, in points, of the lower left corner of a box of that size, near ones first, and the gaps
-    (c,) that they leave."""
-    counts = [8 * round(1 + gap / 12) for gap in gaps]
-    angles = np.pi / 6 + np.concatenate([2 * np.pi * np.arange(count) / count for count in counts])
-    directions, gap = np.column_stack([np.cos(angles), np.sin(angles)]), np.repeat(gaps, counts)
-    parts = np.select([directions > 0.3, directions < -0.3], [0.0, 1.0], 0.5)  # of the box on the far side of the point
-    return gap[:, None] * directions - parts * size, gap
+def _side(part: float, after: str, before: str) -> str:
+    """The alignment of a name that lies in a direction."""
+    return after if part > 0.3 else before if part < -0.3 else "center"

@@ -4,23 +4,18 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from typing import NamedTuple
 
 import nearkin
 from nearkin._fields import StrPath, is_text, show
 from nearkin._storage import replacing
 
 
-@dataclass(frozen=True)
-class Section:
-    """One part of a report: a heading, an optional sentence under it, and HTML of the pieces below."""
+class Section(NamedTuple):
+    """One part of a report: a heading, and HTML of the pieces below."""
 
     title: str
     body: str
-    lead: str = ""
-
-    def html(self) -> str:
-        lead = f'<p class="lead">{html.escape(self.lead)}</p>\n' if self.lead else ""
-        return f"<section>\n<h2>{html.escape(self.title)}</h2>\n{lead}{self.body}\n</section>"
 
 
 @dataclass
@@ -28,8 +23,6 @@ class Page:
     """A report in the making; features add their sections to it."""
 
     title: str
-    eyebrow: str = "nearkin report"
-    lead: str = ""
     made_by: str = ""  # the command that writes this page again
     sections: list[Section] = field(default_factory=list)
 
@@ -39,12 +32,11 @@ class Page:
         return self
 
     def html(self) -> str:
+        sections = (f"<section>\n<h2>{html.escape(title)}</h2>\n{body}\n</section>" for title, body in self.sections)
         return _file("page.html").format(
             title=html.escape(self.title),
-            eyebrow=html.escape(self.eyebrow),
-            lead=f'<p class="lead">{html.escape(self.lead)}</p>' if self.lead else "",
             style=_file("style.css"),
-            sections="\n".join(section.html() for section in self.sections),
+            sections="\n".join(sections),
             version=nearkin.__version__,
             made_by=f" · <code>{html.escape(self.made_by)}</code>" if self.made_by else "",
         )
