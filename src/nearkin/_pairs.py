@@ -41,6 +41,11 @@ class Coded(NamedTuple):
 
 def coded(cells: pa.Array) -> Coded:
     """Cells of Arrow by their distinct values."""
+    if cells.type == pa.int64() and not cells.null_count:
+        values = cells.to_numpy()
+        if values.min(initial=0) >= 0 and values.max(initial=0) < 4 * len(values):  # counting is faster than hashing
+            met = np.bincount(values) > 0
+            return Coded((np.cumsum(met, dtype=np.int32) - 1)[values], pa.array(np.flatnonzero(met)))
     found = cells.dictionary_encode()
     return Coded(found.indices.to_numpy(), found.dictionary)
 
