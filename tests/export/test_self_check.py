@@ -68,13 +68,6 @@ def test_slow_twin_of_the_distances(source, Q) -> None:
     assert np.isinf(far[:, 2]).all()
 
 
-def test_positions_of_ids_in_any_order(X, hasher) -> None:
-    ids = np.random.default_rng(0).permutation(1000)[:500] - 1100
-    source = Source(Index.build(X[:500], hasher, ids=ids, metric="hamming"))
-    np.testing.assert_array_equal(source.positions(ids[[7, 3]]), [7, 3])
-    assert source.positions([10_000, -1101]).tolist() == [-1, -1]
-
-
 def test_the_fingerprint_names_the_contents(bits, X, hasher) -> None:
     def of(**more: object) -> str:
         return Source(Index.build(X[:300], hasher, metric="hamming", **more)).fingerprint()
