@@ -38,7 +38,7 @@ def hdf5(folder: Path) -> dict[str, str]:
         part = file.create_dataset("part", (1000, 4), "f4", chunks=(10, 4))
         part[:10] = X
     stored, others = "announces .* bytes, and its file stores 0", "is stored in other files"
-    said = dict.fromkeys(("raw", "fifo", "virtual"), others) | dict.fromkeys(("link", "soft"), "has no array")
+    said = dict.fromkeys(("raw", "fifo", "virtual"), others) | dict.fromkeys(("link", "soft"), "is no array")
     return said | dict.fromkeys(("chunks", "packed", "filled", "part"), stored)
 
 

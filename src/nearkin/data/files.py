@@ -83,8 +83,6 @@ def _split(text: str) -> tuple[str, str | None]:
     head, colon, key = text.rpartition(":")
     if not colon or os.path.exists(text) or Locator(Path(head)).suffix not in _WITH_KEYS:
         return text, None
-    if not key:
-        raise ValueError(f"{text} ends in a colon; give the name of an array or a column after it, or no colon")
     return head, key
 
 
@@ -141,11 +139,11 @@ def numbered(names: Iterable[str]) -> list[str]:
 
 def _parts_of(folder: Path) -> list[Path]:
     names = [path for path in folder.iterdir() if path.name[0] not in "._"]
-    endings = {Locator(path).suffix for path in names}
-    if len(endings) != 1 or any(map(Path.is_dir, names)):
-        held = "holds folders" if any(map(Path.is_dir, names)) else f"is a folder of {sorted(endings)}"
-        ending = max(endings & {*TABLES}, default=".parquet")
-        raise ValueError(f"{folder} {held}; give parts of one table by a pattern: '{folder}/**/*{ending}'")
+    endings = {"/" if path.is_dir() else Locator(path).suffix for path in names}
+    if len(endings) != 1 or "/" in endings:
+        what = "holds folders" if "/" in endings else f"is a folder of {sorted(endings)}"
+        way = f"{folder}/**/*{max(endings & {*TABLES}, default='.parquet')}"
+        raise ValueError(f"{folder} {what}; give parts of one table by a pattern: {way!r}")
     return names
 
 

@@ -127,12 +127,11 @@ def choose_name(where: Locator, names: list[str]) -> str:
             "they are vectors or other values, write them dense: "
             f"np.save('X.npy', scipy.sparse.load_npz({str(where.path)!r}).toarray())"
         )
-    if where.key is None and len(names) != 1:
+    key = names[0] if where.key is None and len(names) == 1 else where.key
+    if key is None or key not in names:
         listed = ", ".join(f"{where.path}:{name}" for name in names)
-        raise ValueError(f"{where.path} holds {counted(len(names), 'array')}; name one of {listed}")
-    if where.key is not None and where.key not in names:
-        raise ValueError(f"{where.path} has no array {where.key!r}; it holds {', '.join(names)}")
-    return names[0] if where.key is None else where.key
+        raise ValueError(f"{where} is no array; the file holds {counted(len(names), 'array')}; name one of {listed}")
+    return key
 
 
 def read_npz(where: Locator, key: str) -> np.ndarray:
