@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 if TYPE_CHECKING:
     import numpy as np
 
-TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
-
 
 class _Sums(Protocol):
     def totals(self) -> list[np.ndarray]: ...
@@ -157,7 +155,7 @@ def join_processes(timeout: float | None = None) -> Iterator[Group]:
         return
     import torch.distributed as dist
 
-    text = os.environ.get("NEARKIN_TIMEOUT", str(TIMEOUT)) if timeout is None else str(timeout)
+    text = os.environ.get("NEARKIN_TIMEOUT", "1800") if timeout is None else str(timeout)
     if not text.replace(".", "", 1).isdecimal() or not 0 < float(text) < 1e9:
         raise ValueError(f"NEARKIN_TIMEOUT is {text!r}; it must be a number of seconds above 0, for example 1800")
     dist.init_process_group("gloo", timeout=timedelta(seconds=float(text)))

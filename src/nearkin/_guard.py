@@ -18,8 +18,7 @@ class cached_property(functools.cached_property[Made]):
     def __get__(self, instance: Any, owner: type | None = None) -> Made:  # pyright: ignore[reportIncompatibleMethodOverride]
         if instance is None:
             return self  # pyright: ignore[reportReturnType]
-        made = instance.__dict__[self.attrname] = self.func(instance)
-        return made
+        return instance.__dict__.setdefault(self.attrname, self.func(instance))
 
 
 @contextmanager

@@ -50,7 +50,6 @@ class Reading:
 
     source: str
     kind: str
-    columns: tuple[str, ...]
     header: bool | None
     delimiter: str | None
     roles: dict[str, str]

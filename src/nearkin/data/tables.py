@@ -419,9 +419,8 @@ class Table:
         roles = {role: column.name for role, column in columns.items()}
         if aside := [name for name in self.columns if name not in roles.values()]:
             notes = [f"left aside: {listed(aside)}", *notes]
-        names = (*self.columns, *self.matrices)
         about = (form, rows, distinct, first, tuple(notes))
-        return Reading(self.name, kind, names, self.header, self.delimiter, roles, *about)
+        return Reading(self.name, kind, self.header, self.delimiter, roles, *about)
 
 
 @files.brief()
