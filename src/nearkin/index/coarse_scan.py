@@ -123,10 +123,10 @@ class CoarseScan:
             step = max(1, _NUMBERS // (256 * inner.code_size + _MERGED * coarse_places(inner) * probes))
             for some in (slice(first, first + step) for first in range(0, len(Q), step)):
                 if compare is None:
-                    found = faiss.IndexRefine(made.scan, inner).search(Q[some], k, params=how)
+                    scores[some], positions[some] = faiss.IndexRefine(made.scan, inner).search(Q[some], k, params=how)
                 else:
-                    found = compare(Q[some], k, _scanned(made, inner, Q[some], compared))
-                scores[some], positions[some] = found
+                    scanned = _scanned(made, inner, Q[some], compared)
+                    scores[some], positions[some] = compare(Q[some], k, scanned)
         # FAISS's fast scan divides by the range of its table, and leaves out rows of the lowest inner product
         return scores, positions, np.logical_or((positions < 0).any(axis=1), ~np.isfinite(scores).all(axis=1))
 
@@ -189,7 +189,7 @@ def _translated(made: _Made, inner: Coded, last: int) -> _Made:
             sums = cast(faiss.IndexAdditiveQuantizer, inner).aq.decode(whole)
             by_place = _nearest(_in_places(sums @ made.axes, coarse_places(inner)), cast(np.ndarray, made.means))
         else:
-            by_place = np.stack([own.take(code) for own, code in zip(made.numbers, whole.T, strict=True)])
+            by_place = np.stack([place.take(code) for place, code in zip(made.numbers, whole.T, strict=True)])
         add_codes(codes, faiss.pack_bitstrings(np.ascontiguousarray(by_place.T, np.int32), _PLAIN))
     if isinstance(codes, faiss.IndexIVFPQ):
         scan = faiss.IndexIVFPQFastScan(codes)  # which shares the lists' centres
@@ -219,12 +219,12 @@ def _factor(made: _Made, inner: Coded, Q: np.ndarray, scores: np.ndarray) -> int
     8 bits."""
     n_rows, needed = scores.shape[1], 0
     depths = [min(count, n_rows) for count in _NEIGHBOURS]
-    found = made.scan.search(Q, min(n_rows, _FACTORS[-1] * candidates(inner, depths[-1], n_rows)))[1]
-    own = np.where(found < 0, np.inf, np.take_along_axis(scores, np.maximum(found, 0), axis=1))
+    positions = made.scan.search(Q, min(n_rows, _FACTORS[-1] * candidates(inner, depths[-1], n_rows)))[1]
+    reached = np.where(positions < 0, np.inf, np.take_along_axis(scores, np.maximum(positions, 0), axis=1))
     limits = np.partition(scores, [k - 1 for k in depths], axis=1)
     for k in depths:
         usual, limit = candidates(inner, k, n_rows), limits[:, k - 1 : k]
-        near = own <= limit + _EQUAL * np.abs(limit)
+        near = reached <= limit + _EQUAL * np.abs(limit)
         halves = (np.array_split(np.minimum(near[:, : f * usual].sum(axis=1), k) / k, 2) for f in _FACTORS)
         shares = [min(half.mean() for half in both) for both in halves]
         if shares[-1] < 1 - _LOST:

@@ -63,20 +63,19 @@ class RowIds:
             return np.full(wanted.shape, -1)
         if self.ids is None:
             return np.where((wanted >= 0) & (wanted < self.n), wanted, -1)
-        found = self._order[np.minimum(np.searchsorted(self.ids, wanted, sorter=self._order), self.n - 1)]
-        return np.where(self.ids[found] == wanted, found, -1)
+        positions = self._order[np.minimum(np.searchsorted(self.ids, wanted, sorter=self._order), self.n - 1)]
+        return np.where(self.ids[positions] == wanted, positions, -1)
 
     def known(self, wanted: ArrayLike, name: str = "") -> np.ndarray:
         """Positions (m,) of ids, each named once; ValueError or TypeError, which begins with `name`, unless all are
         there."""
         wanted = given_ids(wanted)
-        found = self.positions(wanted)
-        if (found < 0).any():
-            first = wanted[found < 0][0].item()
-            raise ValueError(
-                f"{name}{counted((found < 0).sum(), 'id is', 'ids are')} not in the index, the first is {first!r}"
-            )
-        return found
+        positions = self.positions(wanted)
+        if (positions < 0).any():
+            missing = wanted[positions < 0]
+            which = counted(len(missing), "id is", "ids are")
+            raise ValueError(f"{name}{which} not in the index, the first is {missing[0].item()!r}")
+        return positions
 
     def found(self, wanted: ArrayLike) -> np.ndarray:
         """Positions (m,) of ids that must all be there, and may be named more than once."""
@@ -112,12 +111,12 @@ class RowIds:
     def replaced(self, ids: np.ndarray) -> np.ndarray:
         """Positions of those of `ids`, each once, that are there; ValueError or TypeError where the others cannot be
         added."""
-        found = self.positions(ids)
-        new = ids[found < 0]
+        positions = self.positions(ids)
+        new = ids[positions < 0]
         if len(new) and self.n and self._counted:
             raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its vectors; `add` takes no ids")
         self._addable(new)
-        return found[found >= 0]
+        return positions[positions >= 0]
 
     def _addable(self, new: np.ndarray) -> np.ndarray:
         """`new` ids unchanged; TypeError if they and these are not all strings or all integers, ValueError for one that
@@ -234,7 +233,7 @@ def _each(given: Rows) -> list[ArrayLike] | None:
 
 def _sets(rows: RowIds, given: Rows, q: int, name: str) -> list[np.ndarray | None]:
     """Sorted positions of the rows given for each query, None for none given; equal sets are one array."""
-    sets, distinct, found = _each(given), dict[bytes, np.ndarray](), list[np.ndarray | None]()
+    sets, distinct, chosen = _each(given), dict[bytes, np.ndarray](), list[np.ndarray | None]()
     if sets is None:
         return [None if given is None else _positions(rows, cast(ArrayLike, given), name)] * q
     if len(sets) != q:
@@ -247,8 +246,8 @@ def _sets(rows: RowIds, given: Rows, q: int, name: str) -> list[np.ndarray | Non
             positions = _positions(rows, each, name)
         except (TypeError, ValueError) as error:
             raise type(error)(f"query {query}: {error}") from error
-        found.append(distinct.setdefault(positions.tobytes(), positions))
-    return found
+        chosen.append(distinct.setdefault(positions.tobytes(), positions))
+    return chosen
 
 
 def _positions(rows: RowIds, given: ArrayLike, name: str) -> np.ndarray:

@@ -270,12 +270,12 @@ class Query:
         if allowed is not None:  # the allowed codes alone, filled up to k places
             codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)
             index.add(codes)
-        found = min(k, len(codes))
+        most = min(k, len(codes))
         if self.asymmetric:
-            scores, numbers = cast(LinearBits, self.quantizer).search(Q, codes, found, asymmetric=True)
+            scores, numbers = cast(LinearBits, self.quantizer).search(Q, codes, most, asymmetric=True)
         else:
             asked = Q if Q.dtype == np.uint8 else cast(BitCodes, self.quantizer).encode(Q)
-            scores, numbers = index.search(asked, found)
+            scores, numbers = index.search(asked, most)
         return self._filled(scores, numbers if allowed is None else allowed[numbers], k)
 
     def _exact(self, scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray | None) -> Found:
@@ -388,12 +388,12 @@ def _decoding(scan: Scan, Q: np.ndarray, k: int, parts: Iterable[Part]) -> Found
     best, middle = faiss.ResultHeap(len(Q), k, keep_max=not scan.by_distance), None
     for some, positions in parts:
         for first in range(0, len(positions), size):
-            own = positions[first : first + size]
-            rows = decoded(scan, own)
+            part = positions[first : first + size]
+            rows = decoded(scan, part)
             if middle is None:  # centred on one row, squares lose fewer digits
                 middle = rows[0].copy() if scan.by_distance else np.zeros(inner.d, np.float32)
             scores, numbers = faiss.knn(Q[some] - middle, rows - middle, min(k, len(rows)), metric=inner.metric_type)
-            best.add_result_subset(some, scores, own[numbers])
+            best.add_result_subset(some, scores, part[numbers])
     best.finalize()
     return best.D, best.I
 
@@ -405,8 +405,8 @@ def _compared(scan: Scan, Q: np.ndarray, k: int, candidates: np.ndarray) -> Foun
     step = max(1, min(queries, numbers // max(1, candidates.shape[1] * Q.shape[1])))
     for first in range(0, len(Q), step):
         asked, some = np.ascontiguousarray(Q[first : first + step]), candidates[first : first + step]
-        own, places = np.unique(np.maximum(some, 0), return_inverse=True)  # each row is decoded once
-        rows, places = decoded(scan, own), places.reshape(some.shape)
+        distinct, places = np.unique(np.maximum(some, 0), return_inverse=True)  # each row is decoded once
+        rows, places = decoded(scan, distinct), places.reshape(some.shape)
         out, queried, of, which = map(faiss.swig_ptr, (scores[first : first + step], asked, rows, places))
         measure(out, queried, of, which, Q.shape[1], *some.shape)
     return best_of(scores, candidates, k, scan.by_distance)
