@@ -229,7 +229,7 @@ def label_points(
         taken.append(box)
         written.append(n)
         if gap > _PLACES[0][0]:
-            ends = np.stack([at[n], ax.transData.inverted().transform((box.p0 + box.p1) / 2)])
+            ends = np.stack([at[n], ax.transData.inverted().transform(np.mean([box.p0, box.p1], axis=0))])
             ax.add_line(Line2D(*ends.T, color=FAINT, linewidth=0.5, zorder=1.5))
     return written
 

@@ -193,17 +193,6 @@ def test_indexes_of_other_rows_cannot_be_compared(folder: Path, rows: np.ndarray
         open_collection(folder / "idx", compare=tmp_path / "products")
 
 
-def test_missing_vectors_are_named_before_the_index_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command looks for every file first, see tests/cli/test_app.py."""
-
-    def read(_: object) -> None:
-        raise AssertionError("the index was read first")
-
-    monkeypatch.setattr("nearkin.jobs.inputs.open_index", read)
-    with pytest.raises(FileNotFoundError, match=r"nothing\.npy"):
-        open_collection(folder / "idx", vectors=f"{folder}/nothing.npy")
-
-
 @each(
     ("options", "said"),
     [

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, cast
@@ -45,16 +45,11 @@ def png(picture: Picture) -> bytes:
     return buffer.getvalue()
 
 
-def as_words(values: Iterable[object]) -> np.ndarray:
-    """Values (n,) as text of any length: objects, of which none takes the room of the longest."""
-    return np.array([*map(str, values)], dtype=object)
-
-
 def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str) -> dict[str, np.ndarray]:
     """Columns (n,) of texts by their names: one in the order of the vectors, called `role`, or with `ids_column` those
     of a table whose vectors are found by that column, "" where one is missing. ValueError if it does not fit."""
     if ids_column is None:
-        values = as_words(read_column(path, long=True))
+        values = np.array([*map(str, read_column(path, long=True))], object)  # none takes the room of the longest
         if len(values) != len(ids):
             raise ValueError(
                 f"{path} has {counted(len(values), 'value')} and the index {counted(len(ids), 'vector')}; give one for "
@@ -83,12 +78,8 @@ def read_pictures(path: str, ids: Sequence[str]) -> Sequence[Picture | None]:
             raise ValueError(f"no picture in {path} is called like an id ({ids[0]}.png ...); it holds {some}")
         return pictures
     array = open_array(path)
-    if (
-        array.dtype != np.uint8
-        or array.ndim not in (3, 4)
-        or array.shape[3:] not in ((), (3,))
-        or len(array) != len(ids)
-    ):
+    of_images = array.ndim == 3 or (array.ndim == 4 and array.shape[3] == 3)
+    if array.dtype != np.uint8 or not of_images or len(array) != len(ids):
         raise ValueError(
             f"{path} has {array.dtype} of shape {array.shape}; pictures must be uint8, 0 to 255, of shape "
             f"({len(ids)}, height, width) or ({len(ids)}, height, width, 3), one for each row"
