@@ -98,6 +98,7 @@ GOOD: dict[str, Callable[[], Any]] = {
 _BITS = {"queries": lambda: BITS, "database": lambda: BITS}
 _LABELLED = _BITS | {"query_labels": lambda: np.arange(3), "database_labels": lambda: np.arange(3)}
 _PARAMS = {"params": lambda: [torch.nn.Parameter(torch.eye(4))]}
+_RATERS = np.repeat(np.arange(6), len(TRIPLETS))
 _PRODUCT = {"n_centroids": lambda: 4, "max_iter": lambda: 1}
 OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "Comparisons": {"indices": lambda: TRIPLETS, "objects": lambda: np.arange(3)},
@@ -110,6 +111,11 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "list_metrics": {"ranked": lambda: np.tile(np.arange(4), (12, 1)), "relevant": interactions, "k": lambda: (2,)},
     "ranking_metrics": {"left": lambda: X[:12], "right": lambda: X[:9], "relevant": interactions, "k": lambda: (2,)},
     "recommend": {"left": lambda: X[:12], "right": lambda: X[:9], "seen": interactions},
+    "compare_groups": {
+        "comparisons": lambda: nk.Comparisons(np.tile(TRIPLETS, (6, 1)), np.arange(3), annotators=_RATERS),
+        "groups": lambda: {rater: rater % 2 for rater in range(6)},
+        "n_permutations": lambda: 19,
+    },
     "OrdinalEmbedding": {"max_iter": lambda: 2, "n_init": lambda: 1, "solver": lambda: "gd"},
     "TwoTower": {"n_components": lambda: 2},
     "ProductQuantizer": _PRODUCT | {"n_subspaces": lambda: 2},

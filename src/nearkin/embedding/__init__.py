@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
     from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
+    from nearkin.embedding.ordinal.groups import compare_groups as compare_groups
     from nearkin.embedding.two_tower.als import ALS as ALS
     from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax as CosineSoftmax
     from nearkin.embedding.two_tower.cosine_softmax import SphereSweeps as SphereSweeps
