@@ -133,7 +133,7 @@ def _understood(table: Table, columns: dict[str, Column], kept: int, pairs: Inte
         merged = counted(kept - len(pairs), "row repeats a pair and is merged", "rows repeat a pair and are merged")
         notes = [*notes, merged]
     first = ", ".join(f"{words[role]} {column.cells[0].as_py()}" for role, column in columns.items())
-    distinct = {words[side]: count for side, count in zip(("left", "right"), pairs.shape, strict=True)}
+    distinct = {words[side]: count for side, count in zip(_SIDES, pairs.shape, strict=True)}
     return table.reading(columns, notes, "pairs", rows, distinct, first)
 
 

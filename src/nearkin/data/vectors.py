@@ -23,7 +23,7 @@ from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, nu
 from nearkin.data.formats.binary import open_counted, open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows
 from nearkin.data.formats.parquet import open_file
-from nearkin.data.tables import NAMES, Column, Table, is_frame, listed, plain, plain_cells, read_table
+from nearkin.data.tables import NAMES, NUMERIC, Column, Table, is_frame, listed, plain, plain_cells, read_table
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 _TAKE = 1024  # rows fetched through one memory map: bounds the pages that random access keeps resident
@@ -206,9 +206,6 @@ def open_vectors(
     return file
 
 
-_NUMERIC = ("integer", "float", "bool", "decimal")
-
-
 def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str], str | None]:
     """The columns of vectors, and that of ids or None, by their names and types.
 
@@ -218,7 +215,7 @@ def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str],
     numeric = [
         name
         for name, column in table.columns.items()
-        if column.kind in _NUMERIC or replace(column, cells=column.cells[:1]).is_numeric
+        if column.kind in NUMERIC or replace(column, cells=column.cells[:1]).is_numeric
     ]
     if [column.kind for column in table.columns.values()] == ["text"] and not numeric and table.header is not None:
         raise table.lacks("id")

@@ -104,6 +104,7 @@ def test_what_the_names_do_not_tell_is_refused(subtests: pytest.Subtests) -> Non
         (ANSWERS.assign(choice="none"), {}, "'none' in row 0 .*an answer is the name of a shown object"),
         (ANSWERS.assign(choice=3), {"form": "triplet"}, "an answer is the name of a shown object"),
         (THREE, {"form": "odd-one-out"}, "usual name of response"),
+        (pd.DataFrame([list("3211"), list("3122")], columns=ANSWERS.columns), {}, "names of objects and places alike"),
         (THREE, {"form": "triplet", "columns": ["image1", "image2"]}, "do not tell how to read a row as 'triplet'"),
         (THREE, {"form": "best"}, "form is 'best'"),
         (ANSWERS, {"scale": (1, 7)}, "scale is"),
@@ -129,12 +130,6 @@ def test_an_answer_is_read_as_its_error_says() -> None:
     with pytest.raises(ValueError, match="type response='choice=no'"):
         nk.read_comparisons(answers)
     assert len(nk.read_comparisons(answers, response="choice=no")) == len(answers)
-
-
-def test_an_answer_of_two_readings_is_refused() -> None:
-    names = pd.DataFrame({"anchor": ["3", "3"], "left": ["2", "1"], "right": ["1", "2"], "choice": ["1", "2"]})
-    with pytest.raises(ValueError, match="names of objects and places alike"):
-        nk.read_comparisons(names)
 
 
 def test_raters_are_labels_of_any_text() -> None:

@@ -16,10 +16,9 @@ def number_questions(comparisons: Comparisons) -> np.ndarray:
     A question is which of two pairs is nearer; pairs have no order, and the answer does not matter. Rows of one
     judgement have the number of one question, as do all events about the same three objects.
     """
-    judgements = comparisons.judgements if isinstance(comparisons, Comparisons) else None
-    if judgements is None or judgements.ndim == 2:  # two ratings are two judgements
-        return _questions(comparisons)[0]
-    return number_judgements(comparisons)[:, 0]
+    judgements = check_instance(comparisons, "comparisons", Comparisons).judgements
+    is_one = judgements is not None and judgements.ndim == 1  # two ratings are two judgements
+    return number_judgements(comparisons)[:, 0] if is_one else _questions(comparisons)[0]
 
 
 def number_judgements(comparisons: Comparisons, *, shared: bool = True) -> np.ndarray:
