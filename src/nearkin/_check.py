@@ -154,9 +154,7 @@ def check_row_weights(weights: ArrayLike, n: int) -> np.ndarray:
     """Return weights (n,) as finite float64 numbers greater than 0; ValueError otherwise."""
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != (n,) or not (np.isfinite(weights) & (weights > 0)).all():
-        raise ValueError(
-            f"weights has shape {weights.shape}; it must be ({n},) finite numbers greater than 0, one for each row"
-        )
+        raise ValueError(f"weights has shape {weights.shape}; it must be ({n},) finite numbers greater than 0")
     return weights
 
 

@@ -22,9 +22,7 @@ def real_matrix(matrix: MatrixLike, name: str = "matrix") -> sp.coo_matrix:
     """The stored entries of a sparse matrix; ValueError for complex numbers and for another number of axes."""
     values: Any = matrix if sp.issparse(matrix) else np.asarray(matrix)
     if values.ndim != 2 or values.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name} has shape {values.shape} and dtype {values.dtype}; it must be a matrix (m, n) of real numbers"
-        )
+        raise ValueError(f"{name} has shape {values.shape} and dtype {values.dtype}; it must be (m, n) real numbers")
     return sp.coo_matrix(values)
 
 
@@ -219,9 +217,7 @@ def check_features(features: MatrixLike | None, name: str, ids: np.ndarray) -> F
     sparse = sp.issparse(values)
     values = sp.csr_matrix(values, dtype=np.float32) if sparse else np.ascontiguousarray(values, dtype=np.float32)
     if values.ndim != 2 or values.shape[0] != len(ids) or not values.shape[1]:
-        raise ValueError(
-            f"{name} has shape {values.shape}; it must be ({len(ids)}, d), one row for each id, in the order of the ids"
-        )
+        raise ValueError(f"{name} has shape {values.shape}; it must be ({len(ids)}, d), rows in the order of the ids")
     check_finite(values.data if sparse else values, f"{name}.data" if sparse else name)
     return values
 

@@ -59,6 +59,14 @@ def test_neighbours_are_those_of_whole_codes(name: str, metric: str) -> None:
     assert same(Index.build(X, fitted(name), metric=metric)) > 0.97
 
 
+def test_an_index_without_a_fast_scan_compares_all_codes() -> None:
+    index = Index.build(X, fitted("product"), fast_scan=False)
+    np.testing.assert_array_equal(index.search(Q, 10)[1], index.faiss_index.search(Q, 10)[1])
+    assert index._searched.scan(index.faiss_index).coarse._made is None
+    with pytest.raises(ValueError, match="fast_scan is 'no'"):
+        Index.build(X, fitted("product"), fast_scan="no")
+
+
 def test_queries_unlike_the_rows_lose_no_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trial asked rows, whose neighbours are easy to find, and .92 of the ten nearest were enough."""
     monkeypatch.undo()

@@ -153,6 +153,7 @@ class Index:
         metric: str = "l2",
         *,
         keep_vectors: bool | str = False,
+        fast_scan: bool | None = None,
         n_probe: int | None = None,
         norms: bool | Norms | None = None,
         random_state: Seed = 0,
@@ -169,6 +170,8 @@ class Index:
         keep_vectors: keep the vectors too, so that `search(..., oversample=...)` can re-rank by them: as "float32",
             "float16" (half the bytes) or "int8" (a quarter, and four bytes a vector). True takes the shorter of the
             first two that holds X exactly: float16 if X is of float16 or of 8-bit integers.
+        fast_scan: False to compare all codes with each query, without coarse codes in memory. A copy, and an index that
+            was saved and loaded, has them again.
         n_probe: inverted lists visited by a search; None for a sixteenth of them, at least 16.
         norms: add a byte to each vector for its norm, for vectors of different norms by "l2" and "ip"; True trains the
             levels of the byte from X. None: where `quantizer` is a size in bytes (a number, or an AxisQuantizer that is
@@ -180,6 +183,7 @@ class Index:
         X are others, or the other way round.
         """
         check_choice(metric, "metric", METRICS)
+        check_choice(fast_scan, "fast_scan", (None, True, False))
         given, X = X, check_not_vanishing(check_magnitude(check_vectors(X, small=True), metric=metric), metric)
         kept = KeptVectors.wanted(keep_vectors, X.shape[1], X.dtype)
         levels = norms if isinstance(norms, Norms) else Norms.learned(X) if norms else None
@@ -188,7 +192,7 @@ class Index:
             take_names(quantizer, () if quantizer is own else given)
             levels = chosen if levels is None else levels
         index = cls.empty(X.shape[1], quantizer, metric, n_probe=n_probe, norms=levels)
-        index.kept = kept
+        index.kept, index._searched = kept, searching.Kept(fast_scan is not False)
         return index.add(X, ids, callback=callback)
 
     def __len__(self) -> int:

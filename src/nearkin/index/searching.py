@@ -73,10 +73,10 @@ class Scan:
     """How FAISS's index behind a rotation is searched (in lists or flat, product codes or sums of centroids), and what
     searches of its vectors share."""
 
-    def __init__(self, index: faiss.Index, coarse: CoarseScan | None = None) -> None:
+    def __init__(self, index: faiss.Index, coarse: CoarseScan | None = None, fast: bool = True) -> None:
         self.index: faiss.Index = index
         self.inner: Extra = innermost(index)
-        self.n_rows, self.coarse = int(self.inner.ntotal), coarse or CoarseScan()
+        self.n_rows, self.coarse, self.fast = int(self.inner.ntotal), coarse or CoarseScan(), fast
         turned = isinstance(index, faiss.IndexPreTransform)
         self.turn: Any = faiss.downcast_VectorTransform(index.chain.at(0)) if turned else None
         self.lists: bool = isinstance(self.inner, faiss.IndexIVF)
@@ -138,9 +138,11 @@ class Scan:
 
 
 class Kept:
-    """The scan of one index, and its coarse codes, between searches; `forget` them when vectors change."""
+    """The scan of one index, and its coarse codes, if it is `fast`, between searches; `forget` them when vectors
+    change."""
 
-    def __init__(self) -> None:
+    def __init__(self, fast: bool = True) -> None:
+        self._fast = fast
         self._scan: Scan | None = None
         self._coarse: tuple[faiss.Index, CoarseScan] | None = None
 
@@ -153,7 +155,7 @@ class Kept:
         if scan is None or scan.index is not index or scan.n_rows != scan.inner.ntotal:
             if coarse is None or coarse[0] is not index:
                 coarse = self._coarse = index, CoarseScan()
-            scan = self._scan = Scan(index, coarse[1])
+            scan = self._scan = Scan(index, coarse[1], self._fast)
         return scan
 
     def forget(self, first: int = 0) -> None:
@@ -319,7 +321,7 @@ def nearest(scan: Scan, Q: np.ndarray, k: int, norms: Norms | None = None, allow
 
 def _of_all(scan: Scan, Q: np.ndarray, k: int, wanted: int, ranking: "Ranking | None") -> Found:
     """Search all rows; of the k found, which are rescored, the best `wanted` will be needed."""
-    if not serves(scan.inner, wanted):
+    if not scan.fast or not serves(scan.inner, wanted):
         return _of_whole(scan, Q, k)
     compare, tried = scan.code_sums.compare if scan.without_norm else None, partial(_tried, scan, ranking)
     if scan.lists:
