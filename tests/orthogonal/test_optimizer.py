@@ -100,11 +100,14 @@ def test_the_buffer_turns_with_the_point(name: str, moments: dict) -> None:
 
 
 @each(("when", "seen"), [(True, 1), ("every 3", 3), ("every 1", 1)])
-@each("name", [*KINDS, "chosen"])
+@each("name", [*KINDS, "auto", "givens"])
 @each("count", [1, 2])
 def test_a_bad_gradient_is_seen_when_it_is_looked_at(name: str, when: Any, seen: int, count: int) -> None:
     params = [nn.Parameter(torch.eye(6)) for _ in range(count)]
-    optimizer = OPTIMIZERS.get(name, orthogonal_optimizer)([{"params": params, "check_finite": when}], lr=0.1)
+    if name in OPTIMIZERS:
+        optimizer = OPTIMIZERS[name]([{"params": params, "check_finite": when}], lr=0.1)
+    else:
+        optimizer = orthogonal_optimizer(params, 0.1, method=name, check_finite=when)
     for p in params:
         p.grad = torch.ones(6, 6)
     for _ in range(seen - 1):

@@ -88,6 +88,7 @@ def test_pairs_of_another_record_are_matched_by_their_ids(parts: Parts, fitted: 
         return nk.Interactions.from_pairs(parts.train.left_ids[rows] + add, parts.train.right_ids[columns])
 
     wanted = pytest.approx(fitted.evaluate(parts.test))
+    assert fitted.score(parts.test, k=5) == fitted.evaluate(parts.test, k=5)["ndcg@5"]
     assert fitted.evaluate(alone(parts.test)) == wanted
     assert fitted.evaluate(alone(parts.test, also=slice(99))) == wanted  # fitted pairs are no misses
     with pytest.raises(ValueError, match=r"left has 1 id that left_ids lacks, the first is 300 .* leave these entries"):
