@@ -218,7 +218,10 @@ def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
         return [from_tensor(row, name) for row in X]  # pyright: ignore[reportArgumentType, reportReturnType]
     if not hasattr(X, "detach"):
         return X
-    tensor = X.detach().cpu()  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        tensor = X.detach().cpu()  # pyright: ignore[reportAttributeAccessIssue]
+    except NotImplementedError as error:  # torch's, of the meta device
+        raise ValueError(f"{name} has no values ({error}); pass a tensor that holds them") from error
     try:
         return tensor.numpy()
     except TypeError:  # NumPy has no such type
