@@ -90,8 +90,6 @@ def unique_ids(values: "np.ndarray | Coded") -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(values, Coded):
         values = coded(pa.array(values.astype(object) if values.dtype.kind in "OU" else values))
     names = plain_array(values.names)
-    if names.dtype.kind == "U":
-        _check_ends(values.names, "a column")
     order = np.argsort(names)
     order = order[np.bincount(values.codes, minlength=len(names))[order] > 0]
     place = np.empty(len(names), np.int32)
