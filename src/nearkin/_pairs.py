@@ -168,7 +168,7 @@ def check_split(split: ArrayLike | None) -> np.ndarray | None:
     if split is None:
         return None
     split = as_array(split, "split")
-    odd = split if split.dtype.kind not in "iufb" else split[~np.isin(split, (0, 1, 2))]
+    odd = split if split.dtype.kind not in "iuf" else split[~np.isin(split, (0, 1, 2))]
     if len(odd):
         raise ValueError(f"split holds {odd[0]}; it must hold 0 (train), 1 (validation) and 2 (test)")
     return split.astype(np.uint8)

@@ -4,9 +4,17 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from nearkin.data import planted_interactions, split_by_time, split_given, split_leave_last_out, split_random
+from nearkin.data import (
+    planted_interactions,
+    read_interactions,
+    split_by_time,
+    split_given,
+    split_leave_last_out,
+    split_random,
+)
 from nearkin.metrics.ranking import ranking_metrics
 from nearkin.records import Interactions
 from tests.covering import each
@@ -40,11 +48,14 @@ def test_leave_last_out_holds_out_the_last_of_each_row(pairs: Interactions, n_te
 
 
 def test_bad_splits_are_named(pairs: Interactions, rng: np.random.Generator) -> None:
+    masked = {"user": [1, 2], "item": [1, 2], "test": [True, False]}  # True is not 1, validation
     bare, log = Interactions.from_pairs([0], [0]), tied_log(rng, times=1)
     for split, why in (
         (lambda: split_random(pairs, valid=0.5, test=0.5), r"valid \+ test is 1.0; it must be below 1"),
         (lambda: split_leave_last_out(pairs, n_test=0), "n_test is 0"),
         (lambda: split_given(bare), "interactions has no split"),
+        (lambda: Interactions.from_pairs([0, 1], [0, 1], split=[True, False]), "split holds True"),
+        (lambda: read_interactions(pd.DataFrame(masked), split="test"), "'test'.* no part"),
         (lambda: split_by_time(bare), "interactions has no timestamps"),
         (lambda: split_leave_last_out(log), "timestamps are all 0.*split_random"),
         (lambda: split_by_time(log), "1 different time; a split into 3 parts by time needs 3.*split_random"),

@@ -142,7 +142,7 @@ _PARTS = ("train", "valid", "test")
 
 def _parts(column: Column) -> np.ndarray:
     """Split as 0, 1, 2: these numbers, or train, valid and test."""
-    if column.is_numeric:
+    if column.is_numeric and column.kind != "bool":  # True is not 1, which is validation
         return column.numbers()
     text = np.array(column.text())
     column.refuse(~np.isin(text, _PARTS), "holds no part", "it must hold 0, 1, 2 or train, valid, test")
