@@ -59,8 +59,8 @@ def test_types_zeros_and_repeats(matrix: sp.csr_matrix, tmp_path: Path) -> None:
 @each(
     ("wrong", "message"),
     [
-        (sp.eye(3) * 1j, "complex128; it must be a matrix"),
-        (sp.coo_array(np.array([1.0, 0, 2])), r"shape \(3,\) .* it must be a matrix|mismatching number"),
+        (sp.eye(3) * 1j, "complex128; it must be"),
+        (sp.coo_array(np.array([1.0, 0, 2])), r"shape \(3,\) .* it must be|mismatching number"),
         (-sp.eye(3), "negative weights in 3 cells"),
         (sp.eye(3) * np.nan, "missing numbers in 3 cells"),
         (sp.csr_matrix((3, 4)), "no pair is left"),
