@@ -115,6 +115,7 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
         "comparisons": lambda: nk.Comparisons(np.tile(TRIPLETS, (6, 1)), np.arange(3), annotators=_RATERS),
         "groups": lambda: {rater: rater % 2 for rater in range(6)},
         "n_permutations": lambda: 19,
+        "n_components": lambda: 1,
     },
     "OrdinalEmbedding": {"max_iter": lambda: 2, "n_init": lambda: 1, "solver": lambda: "gd"},
     "TwoTower": {"n_components": lambda: 2},
@@ -134,9 +135,32 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "random_matching": {"generator": lambda: None},
     "find_method": {"name": lambda: "none"},
 }
-WORK = ("max_iter", "n_init", "n_samples", "n_inner", "n_comparisons", "n_repeats", "n_queries", "seconds", "cg_steps")
+WORK = (
+    "n_permutations",
+    "max_iter",
+    "n_init",
+    "n_samples",
+    "n_inner",
+    "n_comparisons",
+    "n_repeats",
+    "n_queries",
+    "seconds",
+    "cg_steps",
+)
 WORK_MORE = (
-    *("m", "n", "n_bits", "n_components", "rank", "pairs_per_row", "powers", "n_blocks", "multiples", "n_matchings"),
+    *(
+        "m",
+        "n",
+        "n_bits",
+        "n_features",
+        "n_components",
+        "rank",
+        "pairs_per_row",
+        "powers",
+        "n_blocks",
+        "multiples",
+        "n_matchings",
+    ),
 )
 
 NOT = {

@@ -14,7 +14,7 @@ from tests.faults.folders import kinds
 def test_a_key_missing_or_of_another_type_is_damage_or_harmless(tmp_path: Path) -> None:
     for kind in kinds():
         folder = tmp_path / kind.name
-        kind.save(0, folder)
+        kind.make(0).save(folder)
         file, refused = folder / "config.json", list[str]()
         whole = json.loads(file.read_text())
         for key in whole.keys() - {"kind", "format_version"}:
