@@ -36,6 +36,23 @@ LONG = [
 ]
 
 
+class Failures:
+    """Each failure is shown when it happens, and not only at the end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            screen = self.config.pluginmanager.get_plugin("terminalreporter")
+            screen.write_line(f"\nFAILED {report.nodeid}\n{report.longreprtext[-1_500:]}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Failures(config))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files come first: when two processes share the tests, neither waits for the other's last file."""
     places = {f"tests/{name}.py": place for place, name in enumerate(LONG)}
