@@ -226,6 +226,7 @@ class CosineSoftmax(BaseEstimator):
     A score far below the best adds almost nothing to the loss, unlike the squared loss, so few dimensions rank many
     items. It is trained by `SphereSweeps`, on id tables; see `nearkin.embedding.two_tower.cosine_softmax`.
 
+    A pair counts for one over the root of its user's number of pairs (`left_shares`); its item's bias counts all alike.
     With a `bias_power` a score is p_i.q_j / temperature + bias_power * log d_j, d_j the weight of the right's pairs:
     cosines need not encode popularity. The bias is one of the n_components: the last number of a row is 1 on the left
     and temperature times the bias on the right, and the n_components - 1 before it have norm 1.
