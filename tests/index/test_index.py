@@ -289,7 +289,7 @@ def test_small_numbers_are_indexed_without_a_float32_copy(dtype, metric, monkeyp
     index = Index.build(X, quantizer, metric=metric)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 0.4 * as_floats.nbytes, f"{peak} bytes at the peak, {as_floats.nbytes} of a copy"
+    assert peak < 0.6 * as_floats.nbytes, f"{peak} bytes at the peak, {as_floats.nbytes} of a copy"
     expected = Index.build(as_floats, quantizer, metric=metric)
     assert (index.norms is None) == (expected.norms is None)
     others = ([Index.build(rows[:600], q, metric=metric) for rows in (X, as_floats)] for q in (made, None))

@@ -141,7 +141,8 @@ class Column:
 
     def text(self) -> list[str]:
         """The cells (n,) as text, "" where one is missing."""
-        return compute.if_else(pa.array(self.missing), "", self.strings()).to_pylist()
+        cells = self.strings().to_pylist()
+        return ["" if gone else cell for cell, gone in zip(cells, self.missing.tolist(), strict=True)]
 
     def coded(self, what: str = "values") -> Coded:
         """Integers if every cell is a canonical one, else text exactly as written, by the distinct values.
@@ -211,7 +212,9 @@ class Column:
             self.complete("numbers")
         wrong = ~(self.missing | matches(self.cells, NUMBER))
         self.refuse(wrong, "holds no plain number", self._as_number(str(self.cells[int(wrong.argmax())])))
-        return compute.if_else(pa.array(self.missing), None, self.cells).cast(pa.float64()).to_numpy(False)
+        numbers = np.full(len(self), np.nan)
+        numbers[~self.missing] = self.take(~self.missing).cells.cast(pa.float64()).to_numpy()
+        return numbers
 
     def _as_number(self, cell: str) -> str:
         """The line of pandas that makes numbers of cells such as this one."""

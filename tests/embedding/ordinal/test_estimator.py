@@ -140,7 +140,7 @@ def test_responses_are_used_as_cblearn_does(points, test, quadruplets, as_said):
     turned = true.indices[:, [2, 3, 0, 1] if quadruplets else [0, 2, 1]]
     rows = np.where(good[:, None], true.indices, turned)
     y = {"bool": good, "list": good.tolist(), "int8": np.where(good, 1, -1).astype(np.int8), "float": good * 2.0 - 1}
-    model = nk.OrdinalEmbedding(2, random_state=0).fit(rows, y[as_said])
+    model = nk.OrdinalEmbedding(2, loss="ste", random_state=0).fit(rows, y[as_said])
     assert model.score(test) > 0.95
     assert model.score(rows, y[as_said]) == pytest.approx(model.score(true))
     more = nk.OrdinalEmbedding(2, random_state=0).fit(rows[:500], good[:500]).partial_fit(rows[500:], good[500:])
