@@ -1,12 +1,13 @@
 """An id or a label has at most 1,000 characters: NumPy gives every one the room of the longest."""
 
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -19,6 +20,8 @@ LONG = "x" * 100_000
 NAMES = [f"id{i}" for i in range(40)]
 X = np.random.default_rng(0).normal(size=(41, 2)).astype(np.float32)
 INDEX = nk.Index.build(X[:40], ids=NAMES)
+
+POLARS = [import_module("polars").Series] if find_spec("polars") else []
 
 
 def table(path: Path, *columns: list[str]) -> Path:
@@ -59,7 +62,7 @@ def test_a_long_text_in_a_file_is_named(name: str, tmp_path: Path) -> None:
 
 
 @each("name", LISTS)
-@each("make", [list, pd.Series, pl.Series, pa.array])
+@each("make", [list, pd.Series, *POLARS, pa.array])
 def test_a_long_text_among_ids_is_named(name: str, make: Callable[[list[str]], Any]) -> None:
     with pytest.raises(ValueError, match="100,000 characters") as caught:
         LISTS[name](make([LONG, *NAMES]))

@@ -1,12 +1,13 @@
 """Reading by plain rules: roles by names, nothing by places or cells; every refusal names the cell and what to type."""
 
 import re
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -18,6 +19,8 @@ from nearkin.data.tables import NAMES, Column, plain
 PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
 PAIRS = {"user": ["u1", "u2", "u1"], "item": [7, 9, 9], "rating": [4.5, 3.0, 1.0], "time": [100, 50, 70]}
 LINES = "user,item,rating,time\nu1,7,4.5,100\nu2,9,3.0,50\nu1,9,1.0,70\n"
+
+POLARS = [import_module("polars").DataFrame] if find_spec("polars") else []
 
 
 def write(folder: Path, text: str, name: str = "a.csv", encoding: str = "utf-8") -> Path:
@@ -60,7 +63,7 @@ def test_every_format_gives_the_same_pairs(tmp_path: Path, subtests: pytest.Subt
         "g.dat": {"delimiter": "::"},
         "h.dat": {"delimiter": "::", "header": False, "left": "0", "right": "1", "weight": "2", "timestamp": "3"},
     }
-    for source in (frame, pl.DataFrame(PAIRS), pa.table(PAIRS), *sorted(tmp_path.iterdir())):
+    for source in (frame, *(make(PAIRS) for make in POLARS), pa.table(PAIRS), *sorted(tmp_path.iterdir())):
         name = source.name if isinstance(source, Path) else type(source).__module__
         with subtests.test(name):
             assert pairs_of(source, **typed.get(name, {})) == wanted
