@@ -1,8 +1,8 @@
 """Exact sums of flat codes by tables, and candidates for codes by FAISS's fast scan of 4-bit codes.
 
 A row's coarse code has 16 centroids a place, which FAISS scans many times faster than bytes (Andre et al., VLDB 2015),
-and the candidates are compared by their whole codes. Product codes of 4 bits, in lists too, are scanned as they are, so
-that only the rounding of the scan is undone. Of flat product codes of 8 bits every byte is a place, whose 256 centroids
+and the candidates are compared by their whole codes. Product codes of 4 bits, in lists too, are scanned themselves:
+only the rounding of the scan is undone. Of flat product codes of 8 bits every byte is a place, whose 256 centroids
 are merged to 16 by k-means. A sum of centroids has four places a byte, to which the principal axes of random sums are
 dealt, and whose 16 centroids are learned from these sums. So coarse codebooks follow from codebooks, and coarse codes
 from the codes alone: the first search makes them, whatever was searched or changed before. They are not saved. In

@@ -2,7 +2,7 @@
 
 FAISS searches codes; flat ones of many vectors by candidates, `CoarseScan`. Where it would decode every vector for
 every query (sums of centroids without a norm, by "l2"), few queries of a flat index are answered from tables,
-`CodeSums`, and others by one decoding of the vectors. Exact vectors and bits are compared as they are.
+`CodeSums`, and others by one decoding of the vectors. Exact vectors and bits are compared directly.
 
 Decoded vectors are too short, each by a different factor, which biases their scores. FAISS compares with them: it finds
 candidates, which are rescored here at their norms, if the index knows these (`Norms`). Where a vector y becomes

@@ -494,14 +494,13 @@ def fold_in_softmax(
     masses in the fit, and the bias of its number of pairs. `others` are the fitted embeddings of the new rows' side.
     Items that `imputed` would add are left out. A row without a pair is 0, except for the bias.
     """
-    pairs, share, degrees, of_fit = _histories(history, known, loss, fitted)
+    pairs, share, bias, of_fit = _histories(history, known, loss, fitted)
     Y = torch.from_numpy(known.embeddings)
     cosines = Y[:, :-1] if of_fit.bias.any() else Y
     if known.side == "right":
         last, X = np.ones(len(share)), _new_lefts(pairs, share, of_fit, cosines)
     else:
         counts, of_others = np.diff(pairs.indptr), np.diff(fitted.columns.indptr)
-        bias = loss.bias(degrees, right_degrees(loss.objective(fitted)))
         last = of_fit.temperature * bias
         Q = torch.from_numpy(others[:, : cosines.shape[1]])
         scale = popularity_costs(counts, of_others, loss.cost_power) * np.exp(bias) / np.maximum(share, 1e-12)
@@ -542,19 +541,21 @@ def explained_softmax(
 def _histories(
     history: History, known: Known, loss: CosineSoftmax, fitted: Interactions
 ) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray, SoftmaxLoss]:
-    """One row an entity, whose weights sum to 1, those sums before (b,), the weights (b,) of its pairs, and the loss of
+    """One row an entity, whose weights sum to 1, those sums before (b,), the bias (b,) of new rights, and the loss of
     the fit."""
     loss = replace(loss, imputed=0.0)  # these sums do not depend on it, and it costs a regression a right
     objective = loss.objective(fitted)
     pairs, of_fit = matrix_of(history, known), loss.softmax_loss(objective)
     weights = AllPairs(weighting=loss.weighting).importance(pairs.data, (np.zeros(0), np.zeros(0)), fitted)
     pairs = sp.csr_matrix((weights, pairs.indices, pairs.indptr), pairs.shape)
-    degrees = share = np.asarray(pairs.sum(1)).ravel()
+    share = np.asarray(pairs.sum(1)).ravel()
+    bias = np.zeros_like(share)
     if known.side == "left":
+        bias = loss.bias(share, right_degrees(objective))
         pairs = sp.csr_matrix(pairs @ sp.diags(left_shares(objective)))
         share = np.asarray(pairs.sum(1)).ravel()
     scaled = sp.diags(np.divide(1, share, where=share > 0, out=np.zeros_like(share))) @ pairs
-    return scaled, share, degrees, of_fit
+    return scaled, share, bias, of_fit
 
 
 def _expected_right(pairs: sp.csr_matrix, of_fit: SoftmaxLoss, cosines: Tensor) -> Callable[[Tensor], Tensor]:

@@ -1,4 +1,4 @@
-"""The model that chooses questions: fits of the answers so far, in a process of its own."""
+"""The model that chooses questions: fits of the answers so far, in a separate process."""
 
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
