@@ -52,7 +52,7 @@ def test_a_first_batch_of_few_documents_trains_nothing(size: int) -> None:
     documents, at_once = Documents(2), Documents(2)
     put(documents, X[:5])
     put(documents, X[5 : ENOUGH - 1], 5, size)
-    assert documents.index.quantizer is None
+    assert repr(documents).startswith(f"{ENOUGH - 1} documents, exact until {ENOUGH}, then 2 bytes each, Index(299 ")
     assert recall(documents, X[: ENOUGH - 1]) == 1
     put(documents, X[ENOUGH - 1 :], ENOUGH - 1, 100)
     put(at_once, X)

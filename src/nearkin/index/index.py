@@ -204,7 +204,10 @@ class Index:
             return isinstance(id, str | Integral) and bool(self._rows.positions(np.array(id)) >= 0)
 
     def __repr__(self) -> str:
-        return f"Index({len(self)} vectors of {self.n_features}, metric={self.metric!r}, quantizer={self.quantizer!r})"
+        code = "exact" if self._quantizer is None else type(self.quantizer).__name__
+        kept = "" if self.kept is None else f" and {self.kept.dtype} vectors"
+        size = f"{self.bytes_per_vector:,} bytes each{kept}"
+        return f"Index({counted(len(self), 'vector')} of {self.n_features}, {self.metric}, {code}: {size})"
 
     def view(self, ids: ArrayLike | None = None, vectors: np.ndarray | KeptVectors | None = None) -> Self:
         """The same vectors in the same memory, to be searched only: under other `ids` (n,), None for 0, 1, 2, ..., and
@@ -377,19 +380,16 @@ class Index:
     @property
     def n_lists(self) -> int | None:
         """Lists of the inverted file, None without one."""
-        lists = inverted_file(self.faiss_index)
-        return None if lists is None else int(lists.nlist)
+        return None if (lists := inverted_file(self.faiss_index)) is None else int(lists.nlist)
 
     @property
     def n_probe(self) -> int | None:
         """Lists of the inverted file that a search visits, None without an inverted file; may be set."""
-        lists = inverted_file(self.faiss_index)
-        return None if lists is None else int(lists.nprobe)
+        return None if (lists := inverted_file(self.faiss_index)) is None else int(lists.nprobe)
 
     @n_probe.setter
     def n_probe(self, count: int) -> None:
-        lists = inverted_file(self.faiss_index)
-        if lists is None:
+        if (lists := inverted_file(self.faiss_index)) is None:
             raise ValueError("n_probe is for an inverted file, and this index has none; make it with n_lists > 0")
         with self._guard.writing():
             lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)

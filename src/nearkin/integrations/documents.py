@@ -14,7 +14,7 @@ import numpy as np
 
 from nearkin._check import check_choice, check_integer
 from nearkin._faiss import answered
-from nearkin._fields import Extra, StrPath
+from nearkin._fields import Extra, StrPath, counted
 from nearkin._json import parsed_json
 from nearkin._storage import one_version, open_file, read_config, saving_folder
 from nearkin._types import ArrayLike, Record
@@ -68,6 +68,11 @@ class Documents:
         elif self.quantizer is not None:
             raise TypeError(f"quantizer is {self.quantizer!r}; give bytes a vector, or a quantizer that is fitted")
 
+    def __repr__(self) -> str:
+        waits = isinstance(self.quantizer, int) and (self.index is None or self.index.quantizer is None)
+        later = f", exact until {ENOUGH:,}, then {self.quantizer} bytes each" if waits else ""
+        return f"{counted(len(self.records), 'document')}{later}, {self.index or 'no vectors'}"
+
     def __getstate__(self) -> Record:
         with self.lock:  # a copy or pickle is of one moment
             return vars(self) | {"index": copy.copy(self.index), "records": dict(self.records), "lock": None}
@@ -116,10 +121,8 @@ class Documents:
     ) -> tuple[list[str], list[float]]:
         """Ids and scores of up to k records with a vector near to this one (d,), of those whose ids `keep` accepts;
         called, and its answers used, under the `lock`."""
-        if self.index is None or not len(self.index):
-            return [], []
-        among = None if keep is None else list(filter(keep, self.index.row_ids.tolist()))
-        if among == []:
+        among = None if keep is None or self.index is None else list(filter(keep, self.index.row_ids.tolist()))
+        if self.index is None or not len(self.index) or among == []:
             return [], []
         how = {"among": among, "oversample": None if self.index.kept is None else self.oversample}
         scores, ids = self.index.search(np.asarray(vector, np.float32)[None], k, **how)

@@ -38,6 +38,9 @@ class HaystackStore:
             self.documents = Documents.load(path, "haystack", **settings)  # which takes none
             self._given = {"path": str(path)}
 
+    def __repr__(self) -> str:
+        return f"HaystackStore({self.documents!r})"
+
     def to_dict(self) -> Record:
         return default_to_dict(self, **self._given)
 
@@ -110,5 +113,4 @@ class HaystackRetriever:
         self, query_embedding: list[float], filters: Filters = None, top_k: int | None = None
     ) -> dict[str, list[Document]]:
         k = self.top_k if top_k is None else top_k
-        found = self.document_store.embedding_retrieval(query_embedding, filters or self.filters, k)
-        return {"documents": found}
+        return {"documents": self.document_store.embedding_retrieval(query_embedding, filters or self.filters, k)}

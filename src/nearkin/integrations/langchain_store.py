@@ -23,6 +23,7 @@ except ModuleNotFoundError as _error:
 
 Metadatas = list[Record] | None
 Ids = Sequence[str | None] | None
+Scored = list[tuple[Document, float]]
 Filter = Callable[[Document], bool] | Record | None
 """Which documents may be answers: a function of a document, or values that its metadata equal."""
 
@@ -38,6 +39,9 @@ class LangChainStore(VectorStore):
     def __init__(self, embedding: Embeddings, quantizer: Quantizer | int | None = None, **rescoring: Extra) -> None:
         self.documents: Documents = Documents(quantizer, "cosine", **rescoring)
         self._embedding = embedding
+
+    def __repr__(self) -> str:
+        return f"LangChainStore({self.documents!r})"
 
     @property
     def embeddings(self) -> Embeddings:
@@ -88,9 +92,7 @@ class LangChainStore(VectorStore):
     def similarity_search(self, query: str, k: int = 4, *, filter: Filter = None) -> list[Document]:
         return [found for found, _ in self.similarity_search_with_score(query, k, filter=filter)]
 
-    def similarity_search_with_score(
-        self, query: str, k: int = 4, *, filter: Filter = None
-    ) -> list[tuple[Document, float]]:
+    def similarity_search_with_score(self, query: str, k: int = 4, *, filter: Filter = None) -> Scored:
         """The nearest documents, and their cosines."""
         return self._near(self._embedding.embed_query(query), k, filter)
 
@@ -99,7 +101,7 @@ class LangChainStore(VectorStore):
     ) -> list[Document]:
         return [found for found, _ in self._near(embedding, k, filter)]
 
-    def _near(self, vector: list[float], k: int, filter: Filter) -> list[tuple[Document, float]]:
+    def _near(self, vector: list[float], k: int, filter: Filter) -> Scored:
         with self.documents.lock:
             found = zip(*self.documents.nearest(vector, k, self._accepts(filter)), strict=True)
             return [(self._document(name), score) for name, score in found]

@@ -13,21 +13,16 @@ from nearkin.integrations.documents import Documents, listed
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
     from llama_index.core.schema import BaseNode
-    from llama_index.core.vector_stores import utils
-    from llama_index.core.vector_stores.types import (
-        BasePydanticVectorStore,
-        MetadataFilters,
-        VectorStoreQuery,
-        VectorStoreQueryMode,
-        VectorStoreQueryResult,
-    )
+    from llama_index.core.vector_stores import types, utils
 except ModuleNotFoundError as _error:
     raise ImportError(
         f"LlamaIndexStore needs llama-index-core ({_error}): pip install 'nearkin[llama-index]'"
     ) from _error
 
+Filters = types.MetadataFilters | None
 
-class LlamaIndexStore(BasePydanticVectorStore):
+
+class LlamaIndexStore(types.BasePydanticVectorStore):
     """Nodes, compared by cosine; queries of the default mode alone. An unknown argument of a method is a TypeError.
 
     `quantizer`, and `keep_vectors` and `oversample` for rescoring: see `Documents`.
@@ -41,6 +36,9 @@ class LlamaIndexStore(BasePydanticVectorStore):
     def __init__(self, quantizer: Quantizer | int | None = None, **rescoring: Extra) -> None:
         super().__init__(stores_text=True)
         self._documents = Documents(quantizer, "cosine", **rescoring)
+
+    def __repr__(self) -> str:
+        return f"LlamaIndexStore({self._documents!r})"
 
     @classmethod
     def class_name(cls) -> str:
@@ -63,7 +61,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
             records = self._documents.records.items()
             self._documents.remove([name for name, record in records if record["ref_doc_id"] == ref_doc_id])
 
-    def delete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> None:
+    def delete_nodes(self, node_ids: list[str] | None = None, filters: Filters = None) -> None:
         """Remove the nodes of these ids, those that pass the filters, or of these ids those that pass. ValueError
         without ids and filters."""
         if node_ids is None and not (filters and filters.filters):
@@ -71,30 +69,29 @@ class LlamaIndexStore(BasePydanticVectorStore):
         with self._documents.lock:
             self._documents.remove(self._accepted(node_ids, filters))
 
-    async def adelete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> None:
+    async def adelete_nodes(self, node_ids: list[str] | None = None, filters: Filters = None) -> None:
         self.delete_nodes(node_ids, filters)
 
     def clear(self) -> None:
         self._documents.remove(list(self._documents.records))
 
-    def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
+    def get_nodes(self, node_ids: list[str] | None = None, filters: Filters = None) -> list[BaseNode]:
         return [self._node(name) for name in self._accepted(node_ids, filters)]
 
-    def query(self, query: VectorStoreQuery) -> VectorStoreQueryResult:
+    def query(self, query: types.VectorStoreQuery) -> types.VectorStoreQueryResult:
         """The nodes nearest to the query's embedding, and their cosines."""
-        if query.mode != VectorStoreQueryMode.DEFAULT or query.query_embedding is None:
+        if query.mode != types.VectorStoreQueryMode.DEFAULT or query.query_embedding is None:
             raise ValueError(f"query has the mode {query.mode}; it must be 'default', with an embedding")
         with self._documents.lock:
-            allowed = None
+            keep = None
             if query.filters is not None or query.node_ids or query.doc_ids:  # an empty list limits nothing
                 records, docs = self._documents.records, query.doc_ids
                 found = self._accepted(query.node_ids or None, query.filters)
-                allowed = {name for name in found if not docs or records[name]["ref_doc_id"] in docs}
-            keep = None if allowed is None else allowed.__contains__
+                keep = {name for name in found if not docs or records[name]["ref_doc_id"] in docs}.__contains__
             ids, scores = self._documents.nearest(query.query_embedding, query.similarity_top_k, keep)
-            return VectorStoreQueryResult(nodes=[self._node(name) for name in ids], similarities=scores, ids=ids)
+            return types.VectorStoreQueryResult(nodes=[self._node(name) for name in ids], similarities=scores, ids=ids)
 
-    def _accepted(self, ids: list[str] | None, filters: MetadataFilters | None) -> list[str]:
+    def _accepted(self, ids: list[str] | None, filters: Filters) -> list[str]:
         """The known ids of those given, all for None, that pass the filters."""
         records = self._documents.records
         accepts = utils.build_metadata_filter_fn(records.__getitem__, filters)
