@@ -40,7 +40,7 @@ def test_plain_calls_and_the_best_of_faiss_share_a_row(tmp_path):
     (tmp_path / "codecs_sentences.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
     best, _ = tables(Results(tmp_path))
     ours = ["sentences", "8", "0.9", "1", "0.5", "1", "axes", "0.58", "1", "residual", "0.57", "1"]
-    assert best.rows == [[*ours, "RQ, beam 5", "0.55", "1", "0.56", "+2.0 points"]]
+    assert best.rows == [[*ours, "RQ, beam 5", "0.55", "1", "0.56", "+2.0 points", "-", "-"]]
 
 
 def test_the_fastest_at_a_recall_is_compared_within_equal_bytes(tmp_path):

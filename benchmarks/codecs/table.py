@@ -1,6 +1,6 @@
 """Codes of every kind at every size, ours beside FAISS's and ScaNN's."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import mean
 from typing import Any
 
@@ -18,7 +18,7 @@ _JUDGED = ("recall", "at_length", "note")  # of a codec, the first that its row 
 
 def measured(results: Results) -> list[Row]:
     """The rows of all sets, a size after the other."""
-    found = [row for name in SETS for row in results.read(f"codecs_{name}") or []]
+    found = [row for name in SETS for row in _beside_pq(results.read(f"codecs_{name}") or [], "bits")]
     return sorted(found, key=lambda row: (SETS.index(row["data"]), row["bits"]))  # stable: as they ran
 
 
@@ -37,9 +37,11 @@ def leaders(rows: list[Row]) -> dict[str, Row]:
 
 
 def tables(results: Results) -> Iterable[Table]:
-    sets = grouped(results.read("codecs_plain") or [], "data").values()
+    sets = grouped(_beside_pq(results.read("codecs_plain") or [], "data", "seed"), "data").values()
     compared = [{"rows": rows} for rows in sets if len({row["codec"] for row in rows}) > 1]
     columns = "data | bytes | seeds | Index.build | FAISS | its recall@10 | difference | CPU s | its CPU s"
+    columns += " | 1-recall@1 | its 1-recall@1 | error over PQ's | its error over PQ's"
+    columns += " | bytes with codebooks | its bytes with codebooks"
     title = "The plain call and FAISS's strongest code of as many bytes (recall@10 without rescoring; means of seeds)"
     note = "The strongest of those measured: OPQ, and residual codes by beams of 5 and 32, norms that differ in a byte."
     yield from plain(compared, "codecs-plain", title, columns, _plain_call, note=note)
@@ -48,6 +50,7 @@ def tables(results: Results) -> Iterable[Table]:
         return
     yield _best(found)
     columns = "data | bytes | codec | recall | training: CPU s | encoding: µs a vector | search: µs a query"
+    columns += " | 1-recall@1 | error over PQ's | bytes with codebooks"
     title = "recall@10 without rescoring of vectors that were not trained on, one thread"
     yield from plain(
         found, "codecs", title, columns, _code, "codecs_sift", "ScaNN learns from the rows that it searches."
@@ -61,9 +64,20 @@ def tables(results: Results) -> Iterable[Table]:
 
 
 def _code(row: Row) -> list[str]:
-    times = (row.get(name) for name in ("train_seconds", "encode_microseconds", "search_microseconds"))
+    more = ("train_seconds", "encode_microseconds", "search_microseconds", "first", "over_pq", "with_codebooks")
     kept = next(number(row[name]) if name != "note" else row[name] for name in _JUDGED if name in row)
-    return [row["data"], str(row.get("bytes", "-")), row["codec"], kept, *map(number, times)]
+    return [row["data"], str(row.get("bytes", "-")), row["codec"], kept, *map(number, map(row.get, more))]
+
+
+def _beside_pq(rows: list[Row], *keys: str) -> list[Row]:
+    """The rows with their squared error over that of FAISS's product codes where `keys` are the same, "over_pq"."""
+    plain = {tuple(row[key] for key in keys): row["distortion"] for row in rows if row["codec"] == "FAISS PQ"}
+    return [
+        row | {"over_pq": row["distortion"] / error}
+        if (error := plain.get(tuple(row[key] for key in keys))) and "distortion" in row
+        else row
+        for row in rows
+    ]
 
 
 def _axis_code(row: Row) -> list[str]:
@@ -80,7 +94,7 @@ def _best(found: list[Row]) -> Table:
         [
             "data", "bytes", "ProductQuantizer", "its s", "FAISS's OPQ", "OPQ's s", "compress chose", "compress",
             "compress' s", "best chose", "best", "best's s", "FAISS's codec", "FAISS's best", "FAISS's s",
-            "FAISS with norms", "compress above",
+            "FAISS with norms", "compress above", "bytes with codebooks", "FAISS's with codebooks",
         ],
         "codecs_sift",
     )  # fmt: skip
@@ -98,6 +112,7 @@ def _best(found: list[Row]) -> Table:
             data, str(peer["bytes"]), *_told(plain), *_told(opq), _kind(chosen), *_told(chosen),
             _kind(best), *_told(best), _kind(peer), *_told(peer), number(at_length),
             f"{100 * (chosen['recall'] - strongest):+.1f} points",
+            number(chosen.get("with_codebooks")), number(peer.get("with_codebooks")),
         ])  # fmt: skip
     return table
 
@@ -118,17 +133,24 @@ def _plain_call(found: Row) -> list[str]:
     ours = runs.pop(_OURS)
     rival = max(runs.values(), key=lambda own: mean(map(_most, own.values())))
     pairs = [(ours[seed], row) for seed, row in rival.items() if seed in ours]
-    own, theirs = (np.array([_most(row) for row in side]) for side in zip(*pairs, strict=True))
+    sides = [*zip(*pairs, strict=True)]
+    own, theirs = (np.array([_most(row) for row in side]) for side in sides)
     spread = ""
     if len(pairs) > 1:
         low, high = ttest_rel(own, theirs).confidence_interval()
         spread = f" ± {50 * (high - low):.1f}"
-    times = (mean(map(_seconds, side)) for side in zip(*pairs, strict=True))
+    times = (mean(map(_seconds, side)) for side in sides)
+    more = (_mean(side, name) for name in ("first", "over_pq", "with_codebooks") for side in sides)
     data, n_bytes = rows[0]["data"].rsplit(", ", 1)
     return [
         data, n_bytes, str(len(pairs)), number(own.mean()), _kind(pairs[0][1]), number(theirs.mean()),
-        f"{100 * (own - theirs).mean():+.1f}{spread} points", *map(number, times),
+        f"{100 * (own - theirs).mean():+.1f}{spread} points", *map(number, times), *map(number, more),
     ]  # fmt: skip
+
+
+def _mean(rows: Sequence[Row], name: str) -> float | None:
+    """The mean over seeds where all have it."""
+    return mean(row[name] for row in rows) if all(name in row for row in rows) else None
 
 
 def _most(row: Row) -> float:

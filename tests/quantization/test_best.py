@@ -227,10 +227,15 @@ def test_a_codec_wins_only_if_its_full_fit_ends_in_time(monkeypatch, vectors):
         assert best(X, 8, seconds=seconds, random_state=0).trials[0]["candidate"] == name
 
 
-def test_of_level_codes_the_one_of_fewest_centroids_wins(monkeypatch, vectors):
-    for lead, name in ((0.0, "product"), (0.1, "residual")):
-        screened(monkeypatch, {"residual": 0.6 + lead, "product": 0.6})
-        assert best(vectors[0][:800], 4, random_state=0).trials[0]["candidate"] == name
+def test_of_level_codes_the_one_of_fewest_centroids_wins_and_of_level_sums_the_longest(monkeypatch, vectors):
+    for recalls, name in (
+        ({"residual": 0.6, "product": 0.6}, "product"),
+        ({"residual": 0.7, "product": 0.6}, "residual"),
+        ({"residual": 0.7, "product-residual": 0.7}, "residual"),
+        ({"residual": 0.6, "product-residual": 0.7}, "product-residual"),
+    ):
+        screened(monkeypatch, recalls)
+        assert best(vectors[0][:800], 6, random_state=0).trials[0]["candidate"] == name
 
 
 def test_codes_with_norms_are_tried_where_rows_have_different_ones(vectors):
