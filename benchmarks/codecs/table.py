@@ -38,7 +38,7 @@ def leaders(rows: list[Row]) -> dict[str, Row]:
 
 def tables(results: Results) -> Iterable[Table]:
     sets = grouped(_beside_pq(results.read("codecs_plain") or [], "data", "seed"), "data").values()
-    compared = [{"rows": rows} for rows in sets if len({row["codec"] for row in rows}) > 1]
+    compared = [{"rows": rows} for rows in sets if len({row["asked"] for row in rows}) > 1]
     columns = "data | bytes | seeds | Index.build | FAISS | its recall@10 | difference | CPU s | its CPU s"
     columns += " | 1-recall@1 | its 1-recall@1 | error over PQ's | its error over PQ's"
     columns += " | bytes with codebooks | its bytes with codebooks"
@@ -130,7 +130,7 @@ def _plain_call(found: Row) -> list[str]:
     """A line of one set: FAISS's code with the highest mean recall, and the seeds with which both ran."""
     rows: list[Row] = found["rows"]
     runs = {name: {row["seed"]: row for row in own} for (name,), own in grouped(rows, "codec").items()}
-    ours = runs.pop(_OURS)
+    ours = {seed: row for name in [*runs] if name.startswith(_OURS) for seed, row in runs.pop(name).items()}
     rival = max(runs.values(), key=lambda own: mean(map(_most, own.values())))
     pairs = [(ours[seed], row) for seed, row in rival.items() if seed in ours]
     sides = [*zip(*pairs, strict=True)]

@@ -5,6 +5,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.metrics import recall_k_at_k
+from nearkin.metrics.trial import Trial
 from nearkin.quantization import AxisQuantizer, best
 from nearkin.quantization.best import (
     CODECS,
@@ -13,6 +14,7 @@ from nearkin.quantization.best import (
     TRAINED,
     Screening,
     Size,
+    _lengthened,
     _trained,
     candidates,
     fitted_codec,
@@ -227,15 +229,23 @@ def test_a_codec_wins_only_if_its_full_fit_ends_in_time(monkeypatch, vectors):
         assert best(X, 8, seconds=seconds, random_state=0).trials[0]["candidate"] == name
 
 
-def test_of_level_codes_the_one_of_fewest_centroids_wins_and_of_level_sums_the_longest(monkeypatch, vectors):
-    for recalls, name in (
-        ({"residual": 0.6, "product": 0.6}, "product"),
-        ({"residual": 0.7, "product": 0.6}, "residual"),
-        ({"residual": 0.7, "product-residual": 0.7}, "residual"),
-        ({"residual": 0.6, "product-residual": 0.7}, "product-residual"),
+def test_of_level_codes_the_one_of_fewest_centroids_wins(monkeypatch, vectors):
+    for lead, name in ((0.0, "product"), (0.1, "residual")):
+        screened(monkeypatch, {"residual": 0.6 + lead, "product": 0.6})
+        assert best(vectors[0][:800], 4, random_state=0).trials[0]["candidate"] == name
+
+
+def test_of_level_sums_the_longest_wins_and_of_known_vectors_one_not_larger_than_they_are():
+    for lead, n_known, name in (
+        (0.0, 0, "residual"),
+        (0.1, 0, "product-residual"),
+        (0.1, 3_071, "product-residual"),
+        (0.1, 3_072, "residual"),  # two sets of 6 x 256 centroids
     ):
-        screened(monkeypatch, recalls)
-        assert best(vectors[0][:800], 6, random_state=0).trials[0]["candidate"] == name
+        trial = Trial[str]()
+        trial.add("product-residual", np.full(50, 0.6 + lead), 3)
+        trial.add("residual", np.full(50, 0.6), 6)
+        assert _lengthened(trial, Size(6), n_known) == name
 
 
 def test_codes_with_norms_are_tried_where_rows_have_different_ones(vectors):
