@@ -194,7 +194,7 @@ def training_rows(
     shard = Shard.of(X, current())
     if shard.total < min_rows:
         of = f"{parameter}={getattr(estimator, parameter)}" if parameter else type(estimator).__name__
-        less = f" or a smaller {parameter}" if parameter else ""
+        less = f" or a smaller {parameter}=..." if parameter else ""
         raise ValueError(f"X has n_samples={shard.total} vectors; {of} needs at least {min_rows}, give more{less}")
     return X, shard
 

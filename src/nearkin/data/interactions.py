@@ -120,7 +120,7 @@ def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.nd
     weight.refuse(np.isinf(numbers), "is infinite", "correct the weight")
     keep = (numbers != 0) & (True if least is None else numbers >= least)
     if not keep.any():
-        raise ValueError(f"{weight.title} is 0 or below min_weight in every row, so no pair is left: name another")
+        raise ValueError(f"{weight.title} is 0 or below min_weight=... in every row, so no pair is left: name another")
     return slice(None) if keep.all() else keep
 
 

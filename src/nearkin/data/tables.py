@@ -412,7 +412,9 @@ class Table:
         ways = ["rename it", " and ".join(f"{role}=..." for role in roles if role in typed)]
         text = f"{self.name} has no column with a usual name of {usual}; {' or type '.join(filter(None, ways))}, of "
         text += listed(self.columns) + "; if the first line is data, header=False" * (self.header is True)
-        return ValueError(text + "; comparisons, surveys: see docs/reading.md" * (len(roles) == 2))
+        return ValueError(
+            text + "; comparisons have columns such as anchor, near, far (docs/reading.md)" * (len(roles) == 2)
+        )
 
     def reading(
         self, columns: dict[str, Column], notes: list[str], kind: str, rows: int, distinct: dict[str, int], first: str,
@@ -484,10 +486,8 @@ def _joined(name: str, parts: list[Table]) -> Table:
     names = list(parts[0].columns)
     for part in parts:
         if list(part.columns) != names or part.matrices or part.shape:
-            raise ValueError(
-                f"{part.name} has the columns {listed(part.columns)}, {parts[0].name} has {listed(names)}; parts of "
-                "one table have the same"
-            )
+            found = f"{part.name} has the columns {listed(part.columns)}, {parts[0].name} has {listed(names)}"
+            raise ValueError(f"{found}; parts have the same; if these are data, type header=False, or delimiter=...")
     try:
         columns = {at: Column(at, pa.concat_arrays([part.columns[at].cells for part in parts]), name) for at in names}
     except pa.ArrowInvalid as error:

@@ -51,7 +51,7 @@ class RecallTooLowError(RuntimeError):
     """The engine's recall is below the target: nothing was published. `check` has the recall."""
 
     def __init__(self, check: Check) -> None:
-        super().__init__(f"{check}; nothing was published. A lower recall_target accepts it")
+        super().__init__(f"{check}; nothing was published. A lower recall_target=... accepts it")
         self.check = check
 
 

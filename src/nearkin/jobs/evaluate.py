@@ -221,7 +221,7 @@ def _check_lengths(index: Index, q: int, base: VectorFile | None, **given: np.nd
             "was made of"
         )
     if (given["labels"] is None) != (given["query_labels"] is None):
-        raise ValueError("labels need query_labels and the other way round; give both")
+        raise ValueError("give both, labels=... and query_labels=..., or none of them")
     for name, values in given.items():
         n, what = (len(index), "vectors of the index") if name == "labels" else (q, "queries")
         if values is not None and len(values) != n:

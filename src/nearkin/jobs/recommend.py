@@ -67,7 +67,9 @@ def recommend(
     overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
     """
     if sum((bool(names), all_, left_ids is not None, history is not None)) != 1:
-        raise ValueError("say who to recommend to: ids behind the folder, or one of all, left_ids, history")
+        raise ValueError(
+            "say who to recommend to: ids behind the folder, or one of all_=True, left_ids=..., history=..."
+        )
     check_file(out, overwrite, [folder, left_ids, history, candidates], ANSWER_ENDINGS)
     newcomers = None if history is None else inputs.read_history(history, folder, missing)
     wanted = names or (None if left_ids is None else read_column(left_ids))

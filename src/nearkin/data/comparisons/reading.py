@@ -150,15 +150,15 @@ def _roles(
         return way.form, objects, rest.roles(["response"], response=answer)
     ratings = rest.roles([], **dict.fromkeys(_RATINGS[: 1 if answer else 2], answer))
     if len(ratings) != 1:
-        raise ValueError(
-            f"{table.name} has not one column of ratings; type response=..., one of {listed(rest.columns)}"
-        )
+        raise ValueError(f"{table.name} has not one column of ratings; type response=..., of {listed(rest.columns)}")
     return way.form, objects, {"rating": next(iter(ratings.values()))}
 
 
 def _way(table: Table, form: str | None, columns: Sequence[str] | None, answer: str | None) -> _Way | None:
     """The way to read the rows, by what is typed and the names of columns, or None."""
     usual = {role for role in NAMES if any(plain(name) in NAMES[role] for name in table.columns)}
+    # left, right and an answer are no pairs: they lack the anchor, which the error then names
+    usual |= {"anchor"} if {"first", "second", "response"} <= usual else set()
     for way in _WAYS:
         if form is None:
             is_usual = answer is None or (way.answer == "response" and plain(answer) in NAMES["response"])
