@@ -11,7 +11,6 @@ import sys
 import time
 
 import cblearn
-import cblearn.embedding._ckl as ckl
 import cblearn.embedding._gnmds as gnmds
 import cblearn.embedding._soe as soe
 import cblearn.embedding._ste as ste
@@ -35,10 +34,9 @@ def watched(minimize):
     return run
 
 
-for module in (ckl, gnmds, soe, ste):
+for module in (gnmds, soe, ste):
     module.minimize = watched(module.minimize)
 model = {
-    "ckl": lambda: ckl.CKL(p, random_state=7),
     "gnmds": lambda: gnmds.GNMDS(p, random_state=7),
     "soe": lambda: soe.SOE(p, random_state=7, n_init=1),
     "ste": lambda: ste.STE(p, random_state=7),
@@ -55,21 +53,6 @@ def error(x):
 began = time.process_time()
 model.fit(train.astype(np.int64), n_objects=n)
 total = time.process_time() - began
-stride = max(1, len(seen) // 200)
-curve = [(seconds, error(x)) for seconds, x in seen[::stride]]
-reached = next((k for k, (_, x) in enumerate(seen) if error(x) <= 0.15), None) if len(seen) <= 400 else None
-if reached is None:
-    coarse = next((k for k, (_, e) in enumerate(curve) if e <= 0.15), None)
-    if coarse is not None:
-        reached = next(k for k in range(max(0, (coarse - 1) * stride), len(seen)) if error(seen[k][1]) <= 0.15)
-print(
-    json.dumps(
-        {
-            "version": cblearn.__version__ if hasattr(cblearn, "__version__") else "0.4.0",
-            "seconds_to_target": None if reached is None else seen[reached][0],
-            "iterations": len(seen),
-            "seconds": total,
-            "error": error(seen[-1][1]),
-        }
-    )
-)
+reached = next((k for k, (_, x) in enumerate(seen) if error(x) <= 0.15), None)
+about = {"seconds_to_target": None if reached is None else seen[reached][0], "iterations": len(seen)}
+print(json.dumps(about | {"version": cblearn.__version__, "seconds": total, "error": error(seen[-1][1])}))

@@ -1,10 +1,5 @@
 """The problems that are measured, and small tools that all parts share."""
 
-import statistics
-import time
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from nearkin.data import comparisons_from_vectors
@@ -18,14 +13,3 @@ def synthetic(n: int, m: int, seed: int, *, p: int = 10, noise: float = 0.0) -> 
     points = np.random.default_rng([seed, 1]).normal(0, np.sqrt(1 / 20), (n, p))
     train = comparisons_from_vectors(points, m, noise=noise, random_state=np.random.default_rng([seed, 2]))
     return train, comparisons_from_vectors(points, 10_000, random_state=np.random.default_rng([seed, 3]))
-
-
-def seconds(run: Callable[[], Any], repeats: int = 5) -> float:
-    """The median processor time of `run` (one thread, on a machine that others use), after one uncounted call."""
-    run()
-    times = []
-    for _ in range(repeats):
-        began = time.process_time()
-        run()
-        times.append(time.process_time() - began)
-    return statistics.median(times)

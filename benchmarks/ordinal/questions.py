@@ -1,16 +1,16 @@
-"""Which questions to ask: by `next_queries`, by published rules and at random; simulated answerers on six data sets.
+"""Which questions to ask: by `next_queries`, by published rules and at random; simulated answerers on 13 data sets.
 
     python -m benchmarks ordinal questions
 
-A fifth of the answers is wrong; held-out errors are on 5,000 clean answers: after 4, 6, ... answers an object, and how
-many answers an object the chosen questions need for the error of the random ones. Iris and wine had no part in the
-choice of a rule.
+Held-out errors are on 5,000 clean answers: after 4, 6, ... answers an object, and how many answers an object the chosen
+questions need for the error of the random ones. On five sets a fifth of the answers is wrong, and iris and wine had no
+part in the choice of a rule. On the others, which are asked for rankings too, they are right, or as by STE's model; the
+last two had no part.
 """
 
-import csv
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -18,14 +18,15 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import softmax, xlogy
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 import nearkin as nk
 from benchmarks.jobs import Job, Row, command
 from nearkin.data.comparisons.forms import orient
 from nearkin.data.comparisons.votes import distinct_rows
+from nearkin.embedding.ordinal.answers import join
 from nearkin.embedding.ordinal.losses import MU
-from nearkin.embedding.ordinal.questions import random_queries
+from nearkin.embedding.ordinal.questions import random_queries, triplets_of
 from nearkin.metrics import triplet_error
 from nearkin.records import Comparisons
 
@@ -33,7 +34,9 @@ WRONG = 0.2  # share of answers that are turned round
 ROUND = 2  # questions an object between two fits
 BUDGETS = (30, 40)  # random answers an object, whose error is to be reached
 FIRST = 10  # answers an object from which on errors count in the mean
-SETS = ("eurodist", "music", "plane", "clusters", "iris", "wine")
+SETS = ("music", "plane", "clusters", "iris", "wine")
+RANKED = (*(f"{p} dimensions{answers}" for p, answers in product((2, 3, 5), ("", ", noise"))), "cancer", "diabetes")
+ASKED = ("random", "next_queries", "random rankings", "chosen rankings")
 TRIED = 4000  # questions among which published rules choose
 
 Score = Callable[[nk.OrdinalEmbedding, np.ndarray, np.random.Generator], np.ndarray]  # of questions (q, 3)
@@ -46,31 +49,41 @@ class Truth:
     name: str
     distances: np.ndarray
     p: int
+    wrong: float = WRONG  # share of answers turned round
+    noise: float = 0.0  # times that of STE's model, and of Plackett and Luce's for rankings
 
-    def answers(self, rows: np.ndarray, rng: np.random.Generator, wrong: float = WRONG) -> Comparisons:
-        """`rows` (m, 3) answered, a share `wrong` of them at random the other way."""
-        true = self.distances[rows[:, 0], rows[:, 1]] < self.distances[rows[:, 0], rows[:, 2]]
-        names = np.arange(len(self.distances))
-        return Comparisons(orient(rows, true ^ (rng.random(len(rows)) < wrong)), names)
+    def answers(self, rows: np.ndarray, rng: np.random.Generator, *, clean: bool = False) -> Comparisons:
+        """`rows` (m, 3) answered, or (m, w) ranked."""
+        far = self.distances[rows[:, :1], rows[:, 1:]] ** 2
+        if self.noise and not clean:
+            far -= self.noise * rng.gumbel(size=far.shape)
+        ranked = np.hstack([rows[:, :1], np.take_along_axis(rows[:, 1:], far.argsort(axis=1), axis=1)])
+        triplets = triplets_of(ranked)
+        right = rng.random(len(triplets)) >= (0 if clean else self.wrong)
+        names, judgements = np.arange(len(self.distances)), np.arange(len(triplets)) * len(rows) // len(triplets)
+        return Comparisons(orient(triplets, right), names, judgements=judgements)
 
-    def random(self, m: int, rng: np.random.Generator, wrong: float = WRONG) -> Comparisons:
-        return self.answers(distinct_rows(len(self.distances), m, 3, rng), rng, wrong)
+    def random(self, m: int, rng: np.random.Generator, *, width: int = 3, clean: bool = False) -> Comparisons:
+        return self.answers(distinct_rows(len(self.distances), m, width, rng), rng, clean=clean)
 
 
 def truths(data: Path, seed: int) -> Iterator[Truth]:
-    """Road distances of 21 cities; music artists as their own answers place them; points in the plane; six clusters; 40
-    rows each of scikit-learn's iris and wine, in units of each column's spread."""
-    with (data / "eurodist.csv").open(encoding="utf-8") as file:
-        yield Truth("eurodist", np.array([row[1:] for row in list(csv.reader(file))[1:]], float), 2)
+    """Music artists as their own answers place them; points in the plane; six clusters; 40 rows each of four tables of
+    scikit-learn, in units of each column's spread; points in 2, 3 and 5 dimensions."""
     X = artists(data)
     rng = np.random.default_rng([seed, 5])
-    yield Truth("music", _distances(X[rng.permutation(len(X))[:40]]), 4)
-    yield Truth("plane", _distances(rng.normal(0, 1, (40, 2))), 2)
+    yield Truth("music", distances(X[rng.permutation(len(X))[:40]]), 4)
+    yield Truth("plane", distances(rng.normal(0, 1, (40, 2))), 2)
     centres = rng.normal(0, 1.5, (6, 3))
-    yield Truth("clusters", _distances(centres[rng.integers(0, 6, 40)] + rng.normal(0, 0.4, (40, 3))), 3)
-    for name, load, p in (("iris", load_iris, 2), ("wine", load_wine, 4)):
+    yield Truth("clusters", distances(centres[rng.integers(0, 6, 40)] + rng.normal(0, 0.4, (40, 3))), 3)
+    tables = (("iris", load_iris, 2), ("wine", load_wine, 4), ("cancer", load_breast_cancer, 5))
+    for name, load, p in (*tables, ("diabetes", load_diabetes, 5)):
         X = np.asarray(load(return_X_y=True)[0])
-        yield Truth(name, _distances(((X - X.mean(0)) / X.std(0))[rng.permutation(len(X))[:40]]), p)
+        X = ((X - X.mean(0)) / X.std(0))[rng.permutation(len(X))[:40]]
+        yield Truth(name, distances(X), p) if p < 5 else Truth(name, distances(X), p, 0.0, 1.0)
+    for name in RANKED[:-2]:
+        p = int(name[0])
+        yield Truth(name, distances(rng.normal(0, 1, (40, p))), p, 0.0, float(name.endswith("noise")))
 
 
 @cache
@@ -87,20 +100,31 @@ def asked(data: Path, name: str, loss: str, rule: str, seeds: int) -> Row:
     return {"seeds": seeds, "error": error, "means": means}
 
 
+def ranked(data: Path, name: str, seeds: int) -> Row:
+    """For each seed the error of 40 random triplets an object, and the share of these answers that others need."""
+    shares = []
+    for seed in range(seeds):
+        truth = next(truth for truth in truths(data, seed) if truth.name == name)
+        random, *others = (active(truth, "ste", rule, seed) for rule in ASKED)
+        shares.append([random[str(BUDGETS[-1])], *(needed(random, other, BUDGETS[-1]) for other in others)])
+    return {"seeds": seeds, "shares": shares}
+
+
 def active(truth: Truth, loss: str, rule: str, seed: int, last: int = BUDGETS[-1]) -> dict[str, float]:
-    """Error by answers an object up to `last`, of one seed."""
-    n, rng, errors = len(truth.distances), np.random.default_rng([seed, 2]), {}
-    answers, test = truth.random(4 * n, rng), truth.random(5000, np.random.default_rng([seed, 1]), 0.0)
-    for per_object in range(4, last + 1, ROUND):
+    """Error by answers an object up to `last`, of rankings up to a third of it, of one seed."""
+    n, rng, errors, ranks = len(truth.distances), np.random.default_rng([seed, 2]), {}, rule.endswith("rankings")
+    first, step, last, width = (1, 0.5, last // 3, 5) if ranks else (4, ROUND, last, 3)
+    answers = truth.random(first * n, rng, width=width)
+    test = truth.random(5000, np.random.default_rng([seed, 1]), clean=True)
+    for per_object in np.arange(first, last + step, step):
         model = nk.OrdinalEmbedding(truth.p, loss=loss, random_state=seed).fit(answers)
-        errors[str(per_object)] = triplet_error(model.embedding_, test)
-        asked = RULES[rule](model, ROUND * n, rng)
-        answers = replace(answers, indices=np.concatenate([answers.indices, truth.answers(asked, rng).indices]))
+        errors[f"{per_object:g}"] = triplet_error(model.embedding_, test)
+        answers = join(answers, truth.answers(RULES[rule](model, round(step * n), rng), rng))
     return errors
 
 
-def ours(model: nk.OrdinalEmbedding, k: int, rng: np.random.Generator, rule: str = "information-gain") -> np.ndarray:
-    return model.next_queries(k, rule=rule, random_state=rng)
+def ours(model: nk.OrdinalEmbedding, k: int, rng: np.random.Generator, **settings: str) -> np.ndarray:
+    return model.next_queries(k, random_state=rng, **settings)
 
 
 def published(score: Score, model: nk.OrdinalEmbedding, k: int, rng: np.random.Generator) -> np.ndarray:
@@ -112,13 +136,6 @@ def published(score: Score, model: nk.OrdinalEmbedding, k: int, rng: np.random.G
     turns = np.empty(len(rows), np.int64)
     turns[by_head] = np.arange(len(rows)) - np.repeat(firsts, np.diff(firsts, append=len(rows)))
     return rows[np.argsort(turns, kind="stable")[:k]]
-
-
-def uncertainty(model: nk.OrdinalEmbedding, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Answers that STE's model knows least."""
-    del rng
-    D = cdist(model.embedding_, model.embedding_, "sqeuclidean")
-    return -np.abs(D[rows[:, 0], rows[:, 1]] - D[rows[:, 0], rows[:, 2]])
 
 
 def crowd_kernel(model: nk.OrdinalEmbedding, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -154,24 +171,27 @@ RULES: dict[str, Callable[[nk.OrdinalEmbedding, int, np.random.Generator], np.nd
     "next_queries": ours,
     "crowd kernel": partial(published, crowd_kernel),
     "InfoTuple": partial(published, infotuple),
-    "uncertainty": partial(published, uncertainty),
+    "random rankings": partial(ours, rule="random", form="ranking"),
+    "chosen rankings": partial(ours, form="ranking"),
 }
 
 
-def _distances(X: np.ndarray) -> np.ndarray:
+def distances(X: np.ndarray) -> np.ndarray:
     return np.sqrt(((X[:, None].astype(float) - X) ** 2).sum(-1))
 
 
 def needed(random: dict[str, float], chosen: dict[str, float], budget: int) -> float | None:
     """The first number of answers an object with less error than `budget` random ones, as a share of `budget`."""
-    return next((int(n) / budget for n, error in chosen.items() if error < random[str(budget)]), None)
+    return next((float(n) / budget for n, error in chosen.items() if error < random[str(budget)]), None)
 
 
 def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
     seeds = 1 if given.quick else given.seeds
-    for name, loss, rule in product(SETS, ("ste", "t-ste"), RULES):
+    for name, loss, rule in product(SETS, ("ste", "t-ste"), list(RULES)[:-2]):
         work = partial(asked, given.data, name, loss, rule, seeds)
         yield "ordinal_questions", Job({"data": name, "loss": loss, "rule": rule}, work)
+    for name in RANKED:
+        yield "ordinal_rankings", Job({"data": name}, partial(ranked, given.data, name, seeds))
 
 
 def main() -> None:

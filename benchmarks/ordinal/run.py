@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import nearkin as nk
-from benchmarks.harness import by_peer
+from benchmarks.harness import by_peer, median_ms
 from benchmarks.jobs import Job, Row, command
 from benchmarks.options import peer_python
-from benchmarks.ordinal.problems import TARGET, seconds, synthetic
+from benchmarks.ordinal.problems import TARGET, synthetic
 from nearkin.metrics import triplet_error
 from nearkin.records import Comparisons
 
@@ -27,47 +27,39 @@ LIMIT = 40.0  # seconds of cblearn
 
 
 def measured(n: int, m: int, loss: str, peer: Path | None) -> Row:
-    """Ours by two solvers and by default, and cblearn's."""
+    """Ours by default, and cblearn's."""
     train, test = synthetic(n, m, seed=0)
-    ours, theirs = {solver: time_to_target(train, test, loss, solver) for solver in ("auto", "svrg-sbb")}, None
+    ours, theirs = time_to_target(train, test, loss), None
     if peer is not None:  # A B A: the peer between two measurements of ours, the mean of which counts
         arrays = {"train": train.indices, "test": test.indices, "n": n, "p": 10}
         theirs = by_peer(peer, Path(__file__).with_name("peer_cblearn.py"), arrays, loss, LIMIT)
-        for solver, found in ours.items():
-            if found["epochs"] is not None:
-                found["ms"] = (found["ms"] + time_fit(train, loss, solver, found["epochs"])) / 2
+        if ours["epochs"] is not None:
+            ours["ms"] = (ours["ms"] + time_fit(train, loss, ours["epochs"])) / 2
     return {"nearkin": ours, "plain": plain(train, test, loss), "cblearn": theirs}
 
 
-def time_to_target(train: Comparisons, test: Comparisons, loss: str, solver: str) -> dict[str, Any]:
+def time_to_target(train: Comparisons, test: Comparisons, loss: str) -> dict[str, Any]:
     """The epochs that reach the target, what a fit of so many costs, and the error of a fit that runs to its end."""
-    epochs = next((k for k in range(1, 40) if error_after(train, test, loss, solver, k) <= TARGET), None)
-    final = nk.OrdinalEmbedding(10, loss=loss, solver=solver, n_init=1, random_state=7).fit(train)
-    found = {"epochs": epochs, "ms": None, "error": 1 - final.score(test), "final_epochs": final.n_iter_}
-    if epochs is not None:
-        found["ms"] = time_fit(train, loss, solver, epochs)
-    return found
+    reached = (k for k in range(1, 40) if triplet_error(fit_epochs(train, loss, k).embedding_, test) <= TARGET)
+    epochs, final = next(reached, None), nk.OrdinalEmbedding(10, loss=loss, n_init=1, random_state=7).fit(train)
+    ms = None if epochs is None else time_fit(train, loss, epochs)
+    return {"epochs": epochs, "ms": ms, "error": 1 - final.score(test), "final_epochs": final.n_iter_}
 
 
 def plain(train: Comparisons, test: Comparisons, loss: str) -> dict[str, float]:
     """CPU seconds and error of a fit with every other parameter at its default, run to its end."""
     model = nk.OrdinalEmbedding(10, loss=loss, random_state=7)
-    return {"seconds": seconds(lambda: model.fit(train), 3), "error": 1 - model.score(test)}
+    return {"seconds": median_ms({"": lambda: model.fit(train)}, 3)[""] / 1e3, "error": 1 - model.score(test)}
 
 
-def time_fit(train: Comparisons, loss: str, solver: str, epochs: int) -> float:
+def time_fit(train: Comparisons, loss: str, epochs: int) -> float:
     """Milliseconds of a whole fit() stopped after `epochs`: checks, shuffling, epochs and principal axes."""
-    return 1e3 * seconds(lambda: fit_epochs(train.indices, loss, solver, epochs), 3 if len(train) > 200_000 else 7)
+    return median_ms({"": lambda: fit_epochs(train, loss, epochs)}, 3 if len(train) > 200_000 else 7)[""]
 
 
-def fit_epochs(rows: Any, loss: str, solver: str, epochs: int) -> nk.OrdinalEmbedding:
-    return nk.OrdinalEmbedding(10, loss=loss, solver=solver, n_init=1, max_iter=epochs, tol=0.0, random_state=7).fit(
-        rows
-    )
-
-
-def error_after(train: Comparisons, test: Comparisons, loss: str, solver: str, epochs: int) -> float:
-    return triplet_error(fit_epochs(train.indices, loss, solver, epochs).embedding_, test)
+def fit_epochs(train: Comparisons, loss: str, epochs: int) -> nk.OrdinalEmbedding:
+    model = nk.OrdinalEmbedding(10, loss=loss, n_init=1, max_iter=epochs, tol=0.0, random_state=7)
+    return model.fit(train.indices)
 
 
 def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:

@@ -15,17 +15,16 @@ def tables(results: Results) -> Iterable[Table]:
         table = Table(
             "ordinal-speed",
             "CPU ms until held-out error 0.15 (final error in brackets), p = 10",
-            ["objects, answers", "loss", "default", "SVRG-SBB", "cblearn", "default faster", "SVRG-SBB faster"],
+            ["objects, answers", "loss", "default", "cblearn", "default faster"],
             "ordinal_speed",
         )
         for row in found:
             ours, peer = row["nearkin"], row.get("cblearn") or {}
             theirs = peer.get("seconds_to_target")
             theirs = 1e3 * theirs if theirs else None
-            cells = [f"{number(ours[s]['ms'])} ({ours[s]['error']:.3f})" for s in ("auto", "svrg-sbb")]
             shown = f"{number(theirs)} ({peer['error']:.3f})" if "error" in peer else "not installed"
-            times = [ratio(theirs, ours[s]["ms"]) for s in ("auto", "svrg-sbb")]
-            table.rows.append([f"{row['n']:,}, {row['m']:,}", row["loss"], *cells, shown, *times])
+            cells = [f"{number(ours['ms'])} ({ours['error']:.3f})", shown, ratio(theirs, ours["ms"])]
+            table.rows.append([f"{row['n']:,}, {row['m']:,}", row["loss"], *cells])
         yield table
     found = results.read("ordinal_wrong")
     if found:
@@ -37,8 +36,7 @@ def tables(results: Results) -> Iterable[Table]:
             cells = []
             for loss in losses:
                 more, mean = errors[data, loss] - errors[data, "auto"], f"{errors[data, loss].mean():.3f}"
-                width = t.ppf(0.975, len(more) - 1) * more.std(ddof=1) / np.sqrt(len(more)) if len(more) > 1 else np.nan
-                cells.append(mean if loss == "auto" else f"{mean} ({more.mean():+.3f} ± {width:.3f})")
+                cells.append(mean if loss == "auto" else f"{mean} ({more.mean():+.3f} ± {_half(more):.3f})")
             table.rows.append([data, *cells])
         yield table
     found = results.read("ordinal_questions")
@@ -51,10 +49,29 @@ def tables(results: Results) -> Iterable[Table]:
         for row in found:
             beside = random[row["data"], row["loss"]]
             less = np.subtract(beside["means"], row["means"])
-            width = t.ppf(0.975, len(less) - 1) * less.std(ddof=1) / np.sqrt(len(less)) if len(less) > 1 else np.nan
             shares = [None if row is beside else needed(beside["error"], row["error"], budget) for budget in BUDGETS]
             cells = [", ".join(f"{row['error'][n]:.3f}" for n in ("16", "24", "30", "40"))]
-            cells += ["-" if row is beside else f"{less.mean():.3f} ± {width:.3f}"]
+            cells += ["-" if row is beside else f"{less.mean():.3f} ± {_half(less):.3f}"]
             cells += ["-" if share is None else f"{100 * share:.0f}" for share in shares]
             table.rows.append([row["data"], row["loss"], row["rule"], *cells])
         yield table
+    found = results.read("ordinal_rankings")
+    if found:
+        title = f"Answers for the error of 40 random triplets an object, in % of these; {found[0]['seeds']} seeds"
+        columns = ["data", "error", "chosen triplets", "random rankings", "chosen rankings"]
+        table = Table("ordinal-rankings", title, columns, "ordinal_rankings")
+        table.note = (
+            "With 95 % intervals over the seeds; a ranking of four is one answer, its comparisons are in brackets."
+        )
+        for row in found:
+            error, *shares = np.array(row["shares"], float).T
+            triplets, *rankings = (f"{100 * share.mean():.0f} ± {100 * _half(share):.0f}" for share in shares)
+            counts = [f"{cell} ({600 * share.mean():.0f})" for cell, share in zip(rankings, shares[1:], strict=True)]
+            table.rows.append([row["data"], f"{error.mean():.3f}", triplets, *counts])
+        yield table
+
+
+def _half(values: np.ndarray) -> float:
+    """Half the 95 % interval of a mean over seeds."""
+    n = len(values)
+    return float(t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan

@@ -8,19 +8,18 @@ part in the choice of the losses that "auto" tries.
 
 from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 import nearkin as nk
 from benchmarks.jobs import Job, Row, command
 from benchmarks.ordinal.problems import synthetic
-from benchmarks.ordinal.questions import truths
-from nearkin.data.comparisons.forms import orient
+from benchmarks.ordinal.questions import Truth, distances, truths
 from nearkin.records import Comparisons
 
 SETS = ("planted, 3 dimensions", "planted, 5 dimensions", "iris", "wine", "no wrong ones", "STE's own model", "music")
@@ -41,15 +40,14 @@ def answered(name: str, data: Path, seed: int) -> tuple[int, Comparisons, Compar
     if name in ("iris", "wine"):
         truth = next(truth for truth in truths(data, seed) if truth.name == name)
         train, test = (np.random.default_rng([seed, number]) for number in (1, 2))
-        return truth.p, truth.random(2_000, train, 0.1), truth.random(5_000, test, 0.0)
+        return truth.p, replace(truth, wrong=0.1).random(2_000, train), truth.random(5_000, test, clean=True)
     p = 5 if name.startswith("planted, 5") else 3
     train, test = synthetic(100, 14_000 if p == 5 else 10_000, seed, p=p, noise=0.1 * name.startswith("planted"))
     if name.startswith("STE"):
         points = np.random.default_rng([seed, 1]).normal(0, 1, (100, p))
-        near, far = (((points[train.indices[:, 0]] - points[train.indices[:, c]]) ** 2).sum(1) for c in (1, 2))
-        wrong = np.random.default_rng([seed, 4]).random(len(train)) > expit(np.abs(far - near))
         clean = nk.data.comparisons_from_vectors(points, 20_000, random_state=seed)
-        return p, Comparisons(orient(train.indices, (near < far) ^ wrong), np.arange(100)), clean
+        asked = Truth(name, distances(points), p, wrong=0.0, noise=1.0)
+        return p, asked.answers(train.indices, np.random.default_rng([seed, 4])), clean
     return p, train, test
 
 

@@ -54,9 +54,6 @@ class GramObjective:
         self.indices, self._weights = check_terms(self.indices, self.n_objects, self.weights)
 
     def value_and_gradient(self, G: np.ndarray) -> tuple[float, np.ndarray]:
-        """ValueError if G is not (n, n): the kernel does not look."""
-        if G.shape != (self.n_objects, self.n_objects):
-            raise ValueError(f"G has shape {G.shape}; it must be ({self.n_objects}, {self.n_objects})")
         gradient = np.zeros_like(G)
         loss = self.loss
         total = gram_pass(G, self.indices, self._weights, loss.code, loss.parameter, gradient)

@@ -12,6 +12,7 @@ from nearkin.data.comparisons import comparisons_from_array, comparisons_from_na
 from nearkin.data.comparisons.votes import comparisons_from_vectors, net_votes
 from nearkin.embedding.ordinal.losses import LOSSES
 from nearkin.embedding.ordinal.objective import SOLVERS
+from nearkin.embedding.ordinal.questions import triplets_of
 from nearkin.records import Comparisons
 from tests.covering import each
 
@@ -193,28 +194,29 @@ def test_callback_and_starts(train, solver, n_init, max_iter, total):
     assert (model.n_iter_, model.status_) == (max_iter, "max_epochs")
 
 
+@each(("form", "width"), [("triplet", 3), ("ranking", 5)])
 @each("rule", ["information-gain", "random"])
 @each("loss", ["t-ste", "gnmds"])
-def test_next_queries_are_new_and_open(rule, loss, points):
+def test_next_queries_are_new_and_open(form, width, rule, loss, points):
     few = comparisons_from_vectors(points, 200, random_state=8)
     model = nk.OrdinalEmbedding(2, loss=loss, random_state=0).fit(few)
-    asked = model.next_queries(20, rule=rule)
-    assert asked.shape == (20, 3)
-    questions = {(i, frozenset((j, k))) for i, j, k in asked.tolist()}
-    assert len(questions) == 20
-    many = model.next_queries(100, rule=rule).tolist()
-    assert len({(i, frozenset((j, k))) for i, j, k in many}) == 100, "more questions than the 40 objects, none twice"
-    assert not questions & {(i, frozenset((j, k))) for i, j, k in few.indices.tolist()}
-    assert all(len({i, j, k}) == 3 for i, j, k in asked.tolist())
-    again = clone(model).fit(few).next_queries(20, rule=rule)
+    asked = model.next_queries(100, form=form, rule=rule)
+    assert asked.shape == (100, width), "more questions than the 40 objects"
+    questions = {
+        frozenset((i, frozenset(pair)) for pair in itertools.combinations(rest, 2)) for i, *rest in asked.tolist()
+    }
+    assert len(questions) == 100, "none twice"
+    assert not any(question <= {(i, frozenset((j, k))) for i, j, k in few.indices.tolist()} for question in questions)
+    assert all(len({*row}) == width for row in asked.tolist())
+    again = clone(model).fit(few).next_queries(100, form=form, rule=rule)
     np.testing.assert_array_equal(asked, again)
-    assert model.next_queries(1, rule=rule).shape == (1, 3)
+    assert model.next_queries(1, form=form, rule=rule).shape == (1, width)
     with pytest.raises(ValueError, match="k is 0"):
         model.next_queries(0, rule=rule)
 
 
-@pytest.mark.parametrize("flipped", [0.0, 0.2])
-def test_chosen_questions_teach_more_than_random_ones(flipped, points, test):
+@pytest.mark.parametrize(("form", "flipped", "k"), [("triplet", 0.0, 50), ("triplet", 0.2, 100), ("ranking", 0.0, 10)])
+def test_chosen_questions_teach_more_than_random_ones(form, flipped, k, points, test):
     """The point of asking: after as many more answers, the error is lower than with random questions."""
     errors = {"information-gain": [], "random": []}
     for rule, seed in itertools.product(errors, range(2)):
@@ -222,9 +224,11 @@ def test_chosen_questions_teach_more_than_random_ones(flipped, points, test):
         model = nk.OrdinalEmbedding(2, loss="ste", random_state=seed)
         model.fit(comparisons_from_vectors(points, 300, noise=flipped, random_state=100 + seed))
         for _ in range(6):
-            rows = model.next_queries(50 if flipped == 0 else 100, rule=rule)
-            near, far = (np.linalg.norm(points[rows[:, 0]] - points[rows[:, c]], axis=1) for c in (1, 2))
-            model.partial_fit(rows, (near < far) ^ (rng.random(len(rows)) < flipped))
+            rows = model.next_queries(k, form=form, rule=rule)
+            far = np.linalg.norm(points[rows[:, :1]] - points[rows[:, 1:]], axis=2)
+            ranked = np.take_along_axis(rows[:, 1:], far.argsort(axis=1), axis=1)
+            rows = triplets_of(np.hstack([rows[:, :1], ranked]))
+            model.partial_fit(rows, rng.random(len(rows)) >= flipped)
         errors[rule].append(1 - model.score(test))
     assert np.mean(errors["information-gain"]) < 0.9 * np.mean(errors["random"]), errors
 

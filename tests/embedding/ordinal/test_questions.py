@@ -22,15 +22,6 @@ def test_triplets_written_as_quadruplets_are_the_same_answers():
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_asked_quadruplets_are_not_asked_again():
-    triplets = comparisons_from_vectors(X, 120, random_state=0)
-    asked = Comparisons(triplets.quadruplets(), np.arange(8))
-    known = {(i, *sorted((j, k))) for i, j, k in triplets.indices.tolist()}
-    fresh = random_queries(8, asked, 30, np.random.default_rng(5)).tolist()
-    assert len(fresh) > 5
-    assert not {(i, *sorted((j, k))) for i, j, k in fresh} & known
-
-
 @each("choose", [informative_queries, lambda X, *given: random_queries(len(X), *given)])
 @each("missing", [[], [(2, 0, 3)], [(2, 0, 3), (1, 0, 2), (3, 1, 2)]])
 @each("n", [4, 12])
@@ -40,6 +31,9 @@ def test_the_last_open_questions_are_found_and_then_none(n, missing, choose):
     asked = Comparisons(np.array([row for row in every if row not in missing]), np.arange(n))
     found = choose(points, asked, 10, np.random.default_rng(0)).tolist()
     assert sorted((i, *sorted((j, k))) for i, j, k in found) == sorted(missing)
+    rankings = choose(points, asked, 10, np.random.default_rng(0), "ranking")
+    assert rankings.shape[1] == min(n, 5)
+    assert missing or not len(rankings)
 
 
 def test_information_of_two_places_and_of_answers_about_an_object_in_each_role():

@@ -248,20 +248,27 @@ class OrdinalEmbedding(BaseEstimator):
         check_is_fitted(self, "embedding_")
         return 1.0 - triplet_error(self.embedding_, answers.match(comparisons, self.objects_, y))
 
-    def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Seed = None) -> np.ndarray:
+    def next_queries(
+        self, k: int = 10, *, form: str = "triplet", rule: str = "information-gain", random_state: Seed = None
+    ) -> np.ndarray:
         """(at most k, 3) names (i, j, l): the most useful next questions "is i more like j or more like l?".
 
+        form: "triplet", or "ranking": (at most k, 5) names, an object and four others to rank by nearness. Write each
+            answer as a row anchor, rank1, ..., rank4, for `nearkin.read_comparisons(rows, form="ranking")`.
         rule: "information-gain", or "random" for an unbiased sample to evaluate on. The gain is computed with STE's
-        model for every loss: embeddings improved fastest with it, t-STE's too. Answered questions are left out.
+            model for every loss: embeddings improved fastest with it, t-STE's too. Answered questions are left out, of
+            rankings those of which all triplets are answered.
         """
         check_is_fitted(self, "embedding_")
         _check.check_integer(k, "k", low=1)
+        _check.check_choice(form, "form", ("triplet", "ranking"))
         _check.check_choice(rule, "rule", ("information-gain", "random"))
         seed = draw_seed(numpy_generator(self.random_state if random_state is None else random_state))
         rng = np.random.default_rng([seed, len(self.comparisons_)])  # new candidates after every round of answers
         if rule == "random":
-            return self.objects_[questions.random_queries(len(self.objects_), self.comparisons_, k, rng)]
-        return self.objects_[questions.informative_queries(self.embedding_.astype(float), self.comparisons_, k, rng)]
+            return self.objects_[questions.random_queries(len(self.objects_), self.comparisons_, k, rng, form)]
+        X = self.embedding_.astype(float)
+        return self.objects_[questions.informative_queries(X, self.comparisons_, k, rng, form)]
 
     def bootstrap(self, n_draws: int = 50, *, random_state: Seed = None) -> np.ndarray:
         """(n_draws, n, p) embeddings of resampled answers, each rotated, scaled and shifted onto `embedding_`.

@@ -21,30 +21,37 @@ class Defaults:
 
 
 DEFAULTS = Defaults()
-_OBJECTS, _PLACES, _BLOCK = 100, 150, 1000  # least objects to choose from, most places of them, rows of a block
+RANKED = 4  # others in a ranking: 8 need as many clicks to an error, of answers by STE's model
+_OBJECTS, _BLOCK = 150, 1000  # least objects to choose from, and most places of them; rows of a block
 
 
-def random_queries(n: int, comparisons: Comparisons, k: int, rng: np.random.Generator) -> np.ndarray:
-    """(at most k, 3) questions drawn at random among those about n objects that were not asked yet."""
-    return _open(np.arange(n), 4 * k, k, _triplets(comparisons), n, rng)[:k]
+def random_queries(
+    n: int, comparisons: Comparisons, k: int, rng: np.random.Generator, form: str = "triplet"
+) -> np.ndarray:
+    """(at most k, 3) or, of rankings, (at most k, 5) questions drawn at random among those about n objects that were
+    not asked yet."""
+    return _open(np.arange(n), 4 * k, k, _triplets(comparisons), n, rng, form)[:k]
 
 
-def informative_queries(X: np.ndarray, comparisons: Comparisons, k: int, rng: np.random.Generator) -> np.ndarray:
-    """(at most k, 3) questions whose answers say most about the places of their three objects.
+def informative_queries(
+    X: np.ndarray, comparisons: Comparisons, k: int, rng: np.random.Generator, form: str = "triplet"
+) -> np.ndarray:
+    """(at most k, 3) or (at most k, 5) questions whose answers say most about the places of their objects.
 
     The crowd kernel's rule (Tamuz et al. 2011) looks at the head's place alone, among the other objects' places, and at
     the answers with this head. Here every answer about an object counts, and places around those of the objects. What
-    was chosen about an object divides its part in the gain of the next question, so that questions spread.
+    was chosen about an object divides its part in the gain of the next question, so that questions spread. The gain of
+    a ranking is the sum over its triplets, without those that were asked.
     """
     n, triplets = len(X), _triplets(comparisons).astype(np.int64)
     order = rng.permutation(n)
     order = order[np.argsort(np.bincount(triplets.ravel(), minlength=n)[order], kind="stable")]
     objects = order[: max(4 * k, _OBJECTS)]  # those with few answers first
-    rows = _open(objects, DEFAULTS.n_pairs * len(objects), k, triplets, n, rng)
-    places = X[rng.permutation(n)[:_PLACES]]
+    rows = _open(objects, DEFAULTS.n_pairs * len(objects), k, triplets, n, rng, form)
+    places = X[rng.permutation(n)[:_OBJECTS]]
     width = np.sqrt(X.var(axis=0).mean()) * n ** (-1 / (X.shape[1] + 4))  # of a kernel density, by Scott's rule
     places = np.concatenate([places, places + width * rng.normal(size=places.shape)])
-    gains = information(places, X, triplets, rows)
+    gains = _gains(places, X, triplets, rows)
     heap = [(-gain, question) for question, gain in enumerate(gains.sum(axis=1).tolist())]
     heapq.heapify(heap)
     times, chosen = np.ones(n), []
@@ -57,6 +64,15 @@ def informative_queries(X: np.ndarray, comparisons: Comparisons, k: int, rng: np
         chosen.append(question)
         times[rows[question]] += 1
     return rows[chosen]
+
+
+def _gains(places: np.ndarray, X: np.ndarray, answers: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """What the answers to `rows` (q, w) say about each of their objects, (q, w): the sum over a row's open triplets."""
+    asked, columns = triplets_of(rows), triplets_of(np.arange(rows.shape[1])[None])
+    told = information(places, X, answers, asked) * ~np.isin(_keys(asked, len(X)), _keys(answers, len(X)))[:, None]
+    gains = np.zeros(rows.shape)
+    np.add.at(gains.T, columns, told.reshape(len(rows), *columns.shape).transpose(1, 2, 0))
+    return gains
 
 
 def information(places: np.ndarray, X: np.ndarray, answers: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -100,12 +116,21 @@ def _triplets(comparisons: Comparisons) -> np.ndarray:
     return np.concatenate(shared)
 
 
-def _open(objects: np.ndarray, draws: int, k: int, asked: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Questions (q, 3) about some of n objects that were not asked yet: drawn ones, or where these are fewer than k and
-    the objects few, all that are left."""
+def triplets_of(rows: np.ndarray) -> np.ndarray:
+    """(q * t, 3): the head of each row (q, 1 + c) with every pair of the c others."""
+    one, other = np.triu_indices(rows.shape[1] - 1, 1)
+    return rows[:, np.stack([0 * one, 1 + one, 1 + other], axis=1)].reshape(-1, 3)
+
+
+def _open(
+    objects: np.ndarray, draws: int, k: int, asked: np.ndarray, n: int, rng: np.random.Generator, form: str
+) -> np.ndarray:
+    """Questions (q, 3), or rankings (q, at most 5), about some of n objects that were not asked yet: drawn ones, or
+    where these are fewer than k and the objects few, all triplets that are left."""
     m = len(objects)
-    rows = _fresh(objects[distinct_rows(m, draws, 3, rng)], asked, n)
-    if len(rows) >= k or m > _OBJECTS:
+    width = min(m, 1 + RANKED) if form == "ranking" else 3
+    rows = _fresh(objects[distinct_rows(m, draws, width, rng)], asked, n)
+    if len(rows) >= k or m > _OBJECTS or width > 3:
         return rows
     heads, (one, other) = np.repeat(np.arange(m), m * (m - 1) // 2), np.tile(np.triu_indices(m, 1), m)
     rows = objects[np.stack([heads, one, other], axis=1)[(heads != one) & (heads != other)]]
@@ -113,13 +138,14 @@ def _open(objects: np.ndarray, draws: int, k: int, asked: np.ndarray, n: int, rn
 
 
 def _fresh(rows: np.ndarray, asked: np.ndarray, n: int) -> np.ndarray:
-    """`rows` (q, 3) without repetitions and without the questions of `asked` (a, 3), in whichever direction."""
+    """`rows` (q, w) without repetitions, and without those of which all triplets are in `asked` (a, 3), in whichever
+    direction."""
+    keys = np.sort(_keys(triplets_of(rows), n).reshape(len(rows), -1), axis=1)
+    first = np.sort(np.unique(keys, axis=0, return_index=True)[1])
+    return rows[first][~np.isin(keys[first], _keys(asked, n)).all(axis=1)]
 
-    def key(rows: np.ndarray) -> np.ndarray:
-        head, one, other = rows.T.astype(np.uint64)  # exact below 2^21 objects
-        return (head * np.uint64(n) + np.minimum(one, other)) * np.uint64(n) + np.maximum(one, other)
 
-    keys = key(rows)
-    _, first = np.unique(keys, return_index=True)
-    first = np.sort(first)
-    return rows[first][~np.isin(keys[first], key(asked))]
+def _keys(triplets: np.ndarray, n: int) -> np.ndarray:
+    """(a,) a number for each triplet (a, 3) of n objects, the same in both directions."""
+    head, one, other = triplets.T.astype(np.uint64)  # exact below 2^21 objects
+    return (head * np.uint64(n) + np.minimum(one, other)) * np.uint64(n) + np.maximum(one, other)
