@@ -65,9 +65,12 @@ def tables(results: Results) -> Iterable[Table]:
         )
         for row in found:
             error, *shares = np.array(row["shares"], float).T
-            triplets, *rankings = (f"{100 * share.mean():.0f} ± {100 * _half(share):.0f}" for share in shares)
-            counts = [f"{cell} ({600 * share.mean():.0f})" for cell, share in zip(rankings, shares[1:], strict=True)]
-            table.rows.append([row["data"], f"{error.mean():.3f}", triplets, *counts])
+            cells = [f"{100 * share.mean():.0f} ± {100 * _half(share):.0f}" for share in shares]
+            cells[1:] = [
+                f"{cell} ({600 * share.mean():.0f})" for cell, share in zip(cells[1:], shares[1:], strict=True)
+            ]
+            cells = ["not reached" if "nan" in cell else cell for cell in cells]
+            table.rows.append([row["data"], f"{error.mean():.3f}", *cells])
         yield table
 
 
