@@ -1,6 +1,5 @@
 """`nearkin embed` on comparisons: a map of the objects, measured on held-out answers and saved as a folder."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -15,8 +14,7 @@ from nearkin._storage import check_target, saving_folder
 from nearkin.data.comparisons.forms import turn
 from nearkin.data.comparisons.votes import held_out_noise_floor, number_judgements, number_questions, split_comparisons
 from nearkin.data.formats.parquet import write_table
-from nearkin.embedding.ordinal.answers import N_FOLDS, count_per_object, error_interval, n_judgements
-from nearkin.embedding.ordinal.answers import reversed_raters as reversed_raters_of
+from nearkin.embedding.ordinal.answers import count_per_object, doubts, error_interval, n_judgements
 from nearkin.embedding.ordinal.estimator import KIND, embedding_config, write_embedding
 from nearkin.jobs.run import Steps
 from nearkin.plots.figures import plot_error, plot_map
@@ -63,7 +61,7 @@ def embed_comparisons(
     dim = dim or 2
     answers = nk.read_comparisons(path, **columns)
     options = {"loss": loss or "auto", "random_state": seed}
-    opposite = _opposite(answers, 2 if dim == "auto" else max(2, int(dim)), options, seed)
+    opposite, direction = _doubts(answers, 2 if dim == "auto" else max(2, int(dim)), options, seed)
     how, weighed = (raters, "equal") if raters in ("turn", "drop") else ("keep", raters)
     answers, reversal_notes = _without_opposite(answers, opposite, how)
     doubted = opposite if how == "keep" else {}  # raters left out of the held-out error
@@ -85,7 +83,7 @@ def embed_comparisons(
         "noise_floor": floor, "dimension_curve": model.dimension_curve_,
         "reversed_raters": {str(rater): share for rater, share in opposite.items()},
     }  # fmt: skip
-    record["notes"] = notes = [*record["notes"], *reversal_notes]
+    record["notes"] = notes = [*record["notes"], *direction, *reversal_notes]
     if dim == "auto":
         tried = cast(Record, model.dimension_curve_)
         if min(tried["error"]) >= tried["chance"]:
@@ -112,17 +110,17 @@ def embed_comparisons(
     return record
 
 
-def _opposite(answers: Comparisons, dim: int, options: Record, seed: int | None) -> Opposite:
-    """Raters who answer the opposite of the others, and their agreement; none for more than `MAX_CURVE` answers."""
-    if answers.annotators is None or not 2 * N_FOLDS <= len(answers) <= MAX_CURVE:
-        return {}
+def _doubts(answers: Comparisons, dim: int, options: Record, seed: int | None) -> tuple[Opposite, list[str]]:
+    """Raters who answer the opposite of the others, with their agreement, and notes; none above `MAX_CURVE` answers."""
+    if len(answers) > MAX_CURVE:
+        return {}, []
+    if options["loss"] == "auto":  # with a choice of the loss in each fold no more raters were found
+        options = options | {"loss": "ste", "loss_parameter": 0.1}
 
     def embed(train: Comparisons) -> np.ndarray:
         return nk.OrdinalEmbedding(dim, **options).fit(train).embedding_
 
-    with suppress(ValueError):  # fewer questions than folds
-        return reversed_raters_of(answers, embed, numpy_generator(seed))
-    return {}
+    return doubts(answers, embed, numpy_generator(seed))
 
 
 def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tuple[Comparisons, list[str]]:

@@ -8,7 +8,7 @@ from scipy.special import expit
 from scipy.stats import f
 
 from nearkin.data.comparisons import comparisons_from_array
-from nearkin.data.comparisons.forms import orient
+from nearkin.data.comparisons.forms import orient, turn
 from nearkin.data.comparisons.reading import read_comparisons
 from nearkin.data.comparisons.votes import comparisons_from_vectors, distinct_rows
 from nearkin.embedding import OrdinalEmbedding
@@ -17,13 +17,13 @@ from nearkin.embedding.ordinal.answers import (
     by_judgement,
     choose_dimension,
     count_per_object,
+    direction_notes,
     error_interval,
     group_objects,
     rater_reliability,
     reversed_raters,
 )
 from nearkin.metrics.ordinal import satisfied, triplet_error
-from nearkin.records import Comparisons
 from tests.covering import each
 from tests.refusals import each_refused
 
@@ -133,17 +133,6 @@ def test_interval_of_the_error_holds_the_error_to_come(rng):
     assert 15 <= held <= 20
 
 
-def test_answers_to_one_question_are_drawn_together(rng):
-    """Ten answers each to thirty questions know less of the error than three hundred questions."""
-    points = rng.normal(size=(20, 2))
-    guess = points + rng.normal(0, 0.6, (20, 2))
-    some = comparisons_from_vectors(points, 30, random_state=3)
-    repeated = Comparisons(np.repeat(some.indices, 10, axis=0), some.objects)
-    many = comparisons_from_vectors(points, 300, random_state=3)
-    widths = [high - low for low, high in (error_interval(guess, answers) for answers in (repeated, many))]
-    assert widths[0] > 2 * widths[1]
-
-
 def rated(points, rng, raters, noise=0.5, chance=0):
     """Comparisons of ratings of all pairs of points by each rater, the first `chance` raters' without sense."""
     i, j = np.triu_indices(len(points), 1)
@@ -178,6 +167,14 @@ def test_ellipses_hold_the_true_places(make):
             square = apart @ np.linalg.solve(np.cov(cloud.T), apart)
             inside.append(square < 2 * (30**2 - 1) / (30 * 28) * f.ppf(0.95, 2, 28))  # Hotelling's, of 30 draws
     assert np.mean(inside) > 0.85
+
+
+@each("make", [partial(rated, raters=1), triplets])
+def test_answers_read_in_the_wrong_direction_are_named(make, rng):
+    answers = make(rng.normal(size=(12, 2)), rng)
+    for part, n_notes in ((answers, 0), (turn(answers, np.full(len(answers), -1)), 1)):
+        notes = direction_notes(part, OrdinalEmbedding(2, loss="ste", n_init=1, random_state=0).fit_transform, rng)
+        assert len(notes) == n_notes, notes
 
 
 def test_the_interval_of_ratings_counts_ratings():
