@@ -1,7 +1,6 @@
 """Bit order and polarity: as in NumPy's little-endian packing and FAISS's IndexLSH; search: refusals, cut k, re-
 ranking."""
 
-import faiss
 import numpy as np
 import pytest
 
@@ -26,12 +25,6 @@ def test_round_trip(rng, n_bits):
     assert not padding.any()
 
 
-def test_faiss_packs_the_same_bytes(rng):
-    values = rng.standard_normal((30, 24)).astype(np.float32)
-    index = faiss.IndexLSH(24, 24, False)
-    np.testing.assert_array_equal(index.sa_encode(values), pack_signs(values))
-
-
 @each("n_bits", [1, 7, 24, 64])
 def test_real_queries_are_ranked_by_products_with_signs(rng, n_bits):
     values, queries = rng.standard_normal((30, n_bits)), rng.standard_normal((4, n_bits))
@@ -44,9 +37,7 @@ def test_real_queries_are_ranked_by_products_with_signs(rng, n_bits):
 def test_k_is_cut_at_the_number_of_codes(rng):
     X = rng.standard_normal((5, 16))
     hasher = nk.Signs(16).fit(X)
-    codes = hasher.encode(X)
-    assert hasher.search(X[:1], codes[:1], 50)[1].tolist() == [[0]]
-    distances, ids = hasher.search(X[:1], codes, 50)
+    distances, ids = hasher.search(X[:1], hasher.encode(X), 50)
     assert distances.shape == ids.shape == (1, 5)
     assert (distances[0, 0], ids[0, 0]) == (0, 0)
 

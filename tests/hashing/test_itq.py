@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.metrics.hamming import hamming_histograms
 from tests.covering import each
 
 
@@ -39,3 +40,17 @@ def test_whitening_is_itq_of_divided_coordinates(rng, power):
     np.testing.assert_allclose(right.T @ right / (right.T @ right)[0, 0], np.eye(6), atol=1e-8)
     assert itq.history_[-1] / 6 == pytest.approx(itq.quantization_error(X), rel=1e-2)
     assert (itq.project(X) ** 2).sum() / 500 == pytest.approx(6)
+
+
+@each(("tails", "n_features", "gain"), [("light", 12, 0.1), ("light", 20, 0.1), ("heavy", 12, -0.02)])
+def test_it_is_not_behind_random_hyperplanes(rng, tails, n_features, gain):
+    """Where one axis holds most of the variance the published rotation makes all bits nearly alike, and none has more
+    bits than columns. Thresholds along the axes keep far more, but not under heavy tails."""
+    widths = np.geomspace(1, 1e-4, n_features)
+    points = rng.standard_normal((1800, n_features)) * widths if tails == "light" else rng.standard_t(2, (1800, 12))
+    Q, X = points[:300], points[300:]
+    near, scores = ((Q[:, None] - X) ** 2).sum(2).argsort(axis=1)[:, :10], {}
+    for hasher in nk.ITQ(16, random_state=0).fit(X), nk.RandomHyperplanes(16, random_state=0).fit(X):
+        found = hamming_histograms(hasher.encode(Q), hasher.encode(X), neighbours=near)
+        scores[type(hasher).__name__] = found.average_precision().mean()
+    assert scores["ITQ"] > scores["RandomHyperplanes"] + gain, scores

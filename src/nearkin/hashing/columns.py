@@ -89,9 +89,8 @@ class OrthogonalColumns(AbstractColumnStep):
 
     def __init__(self, c: np.ndarray, mu: float) -> None:
         super().__init__(c, mu)
-        self.root: np.ndarray = 1 / np.sqrt(
-            c + mu
-        )  # Z^(1/2): Z is diagonal here and constant, nothing is inverted (eq. 24)
+        # Z^(1/2): Z is diagonal here and constant, nothing is inverted (eq. 24)
+        self.root: np.ndarray = 1 / np.sqrt(c + mu)
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Each column given the ones before it, closed form (SCQ, eq. 21 and 23).
@@ -136,8 +135,9 @@ def remove_span(x: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
 
 def random_columns(m: int, n_bits: int, generator: np.random.Generator) -> np.ndarray:
-    """Return orthonormal columns (m, L), uniform in the Haar measure: the start of both algorithms."""
-    return unique_q(generator.standard_normal((m, n_bits)))
+    """Return columns (m, L), orthonormal in groups of m, uniform in the Haar measure: the start of both algorithms."""
+    groups = [unique_q(generator.standard_normal((m, min(m, n_bits - start)))) for start in range(0, n_bits, m)]
+    return np.concatenate(groups, axis=1)
 
 
 def _unit(x: np.ndarray) -> np.ndarray:

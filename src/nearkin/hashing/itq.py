@@ -1,13 +1,23 @@
-"""Iterative quantization: PCA, then the rotation that brings the principal coordinates nearest to the hypercube."""
+"""Iterative quantization: PCA, then the rotation that brings the principal coordinates nearest to the hypercube; where
+untrained bits keep more neighbours, thresholds along the principal axes or random hyperplanes."""
 
 from dataclasses import KW_ONLY, dataclass
+from typing import Self
 
 import numpy as np
+from sklearn.base import clone
 
+from nearkin._distributed import ALONE, Group
+from nearkin._exact import nearest
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.columns import CentredRows, StiefelColumns, learn_columns, random_columns
-from nearkin.hashing.linear import AbstractSpectralHasher
+from nearkin.hashing.bits import pack_signs
+from nearkin.hashing.columns import CentredRows, StiefelColumns, learn_columns, principal_coordinates, random_columns
+from nearkin.hashing.linear import AbstractLinearHasher, AbstractSpectralHasher, RandomHyperplanes
+from nearkin.hashing.spectrum import principal_axes
+from nearkin.metrics.hamming import hamming_histograms
+from nearkin.metrics.trial import DEFAULTS, NEIGHBOURS, ROWS, Trial, held_out
+from nearkin.statistics import Shard, shared_generator
 
 
 @dataclass(eq=False, repr=False)
@@ -16,6 +26,10 @@ class ITQ(AbstractSpectralHasher):
 
     Alternates B = sign(Z R) and R = the orthogonal Procrustes solution for the L principal coordinates Z. The rotation
     does not depend on the scale of the data; `scale_` is that of SCQ's eq. 25, so that losses compare.
+
+    `fit` first compares it, on vectors held out, with random hyperplanes. If these have a higher mAP of neighbours, or
+    X fewer columns than bits, the code is untrained (`history_` is empty): thresholds at quantiles of the principal
+    coordinates, more of them along wider axes, or the random hyperplanes, whichever have the higher mAP.
 
     `whitening` is our own: it divides principal coordinate i by its standard deviation to that power before the
     rotation, 0 for ITQ as published, 1 for full whitening. Values of a quarter to a half had a higher recall than ITQ
@@ -52,6 +66,50 @@ class ITQ(AbstractSpectralHasher):
     max_iter: int = 50
     tol: float = 0.0
     random_state: Seed = None
+
+    def _fit_rows(self, X: np.ndarray, group: Group, callback: Callback | None, y: object, usual: np.ndarray) -> Self:
+        generator, shard = shared_generator(clone(self).random_state), Shard.of(X, group)
+        sample = shard.rows(X, generator.permutation(shard.total)[: DEFAULTS.queries + ROWS])
+        bits = self._untrained(*held_out(sample), generator)
+        if bits is None:
+            return super()._fit_rows(X, group, callback, y, usual)
+        return self._keep(bits.mean_, bits.projection_, bits.scale_, bits.history_, bits.intercept_)
+
+    def _untrained(self, Q: np.ndarray, X: np.ndarray, generator: np.random.Generator) -> AbstractLinearHasher | None:
+        """Random hyperplanes or thresholds along the axes, whichever keep more neighbours of queries Q (q, d) among
+        rows X (n, d), if the rotation is behind random hyperplanes or there are more bits than axes; else None.
+
+        ITQ's objective is largest if all bits are the sign of one axis that has most of the variance: satellite pixels
+        of 36 columns, 32 bits, mAP of neighbours .276, random hyperplanes .340, thresholds .442 (2026-11-29).
+        """
+        if len(X) <= self.n_bits:
+            return None
+        random = RandomHyperplanes(self.n_bits, orthogonal=True, random_state=generator).fit(X)
+        made: list[AbstractLinearHasher] = [random, self._thresholds(X)]
+        if principal_axes(X, self.n_bits).rank == self.n_bits:
+            made.append(AbstractSpectralHasher._fit_rows(clone(self), X, ALONE, None, None, np.ones(len(X), bool)))  # pyright: ignore[reportArgumentType]
+        near, trial = nearest(X, Q, NEIGHBOURS)[1], Trial[int]()
+        for number, bits in enumerate(made):
+            codes = (pack_signs(bits._project(part)) for part in (Q, X))
+            trial.add(number, hamming_histograms(*codes, neighbours=near).average_precision())
+        return None if len(made) > 2 and not trial.leads(0, 2) else made[trial.best(1, 0)]
+
+    def _thresholds(self, X: np.ndarray) -> Self:
+        """A copy whose bits compare principal coordinates of X with thresholds, more of them along wider axes.
+
+        b thresholds at the quantiles 1 / (b + 1), ... cut an axis into b + 1 cells. The next bit goes to the axis of
+        the largest variance / (b + 1)^2: cells are then about equally wide along all axes, and Hamming distances are
+        about l1 distances.
+        """
+        spectrum = principal_axes(X)
+        coordinates, counts = principal_coordinates(X, spectrum), np.zeros(spectrum.rank, np.int64)
+        for _ in range(self.n_bits):
+            counts[np.argmax(spectrum.variances / (counts + 1) ** 2)] += 1
+        cuts = [np.quantile(z, np.arange(1, b + 1) / (b + 1)) for z, b in zip(coordinates.T, counts, strict=True)]
+        axis = np.repeat(np.arange(spectrum.rank), counts)
+        scale = float(1 / np.sqrt(spectrum.variances[axis].mean()))
+        mean, axes, shift = (part.astype(X.dtype) for part in (spectrum.mean, spectrum.axes, -np.concatenate(cuts)))
+        return clone(self)._keep(mean, axes[:, axis], scale, np.zeros(0), scale * shift)
 
     def _columns(
         self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None

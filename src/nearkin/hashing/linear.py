@@ -10,6 +10,7 @@ from scipy.linalg import orth
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, validate_vectors
+from nearkin._distributed import Group
 from nearkin._threads import serial_products
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
@@ -39,10 +40,12 @@ class AbstractLinearHasher(AbstractHasher):
     def _project(self, X: np.ndarray) -> np.ndarray:
         return affine_values(X, self.mean_, self.projection_, self.scale_, self.intercept_)
 
-    def _keep(self, mean: np.ndarray, projection: np.ndarray, scale: float, history: np.ndarray) -> Self:
+    def _keep(
+        self, mean: np.ndarray, projection: np.ndarray, scale: float, history: np.ndarray, intercept: ArrayLike = 0
+    ) -> Self:
         """Set the fitted values."""
         self.mean_, self.projection_, self.scale_ = mean, projection, scale
-        self.intercept_ = np.zeros(projection.shape[1], projection.dtype)
+        self.intercept_ = np.zeros(projection.shape[1], projection.dtype) + intercept
         self.history_, self.n_iter_ = history, len(history)
         return self
 
@@ -72,10 +75,13 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         self._check_params()
         X, shard = training_rows(self, X, min_rows=self.n_bits + 1, parameter="n_bits")
         far, _ = far_rows(X, shard, self.n_bits + 1, np.arange(len(X)))
-        X = X[~far] if far.any() else X
-        spectrum = principal_axes(X, self._n_components(), shard.group)
-        rows = CentredRows(spectrum, principal_coordinates(X, spectrum), shard.group)
-        return self._learn(rows, X.dtype, callback, y, ~far)
+        return self._fit_rows(X[~far] if far.any() else X, shard.group, callback, y, ~far)
+
+    def _fit_rows(self, X: np.ndarray, group: Group, callback: Callback | None, y: object, usual: np.ndarray) -> Self:
+        """Train on this process's checked rows X, which are the `usual` ones (n,) of those that `y` is for."""
+        spectrum = principal_axes(X, self._n_components(y is not None and group.size == 1), group)
+        rows = CentredRows(spectrum, principal_coordinates(X, spectrum), group)
+        return self._learn(rows, X.dtype, callback, y, usual)
 
     @abstractmethod
     def _columns(
@@ -222,8 +228,7 @@ class RandomHyperplanes(AbstractLinearHasher):
             spread.merge(squared_norm(block - mean))
         variance = float(shard.group.merge(spread).finalize()) / d
         if self.orthogonal:
-            groups = [random_columns(d, min(d, n_bits - start), generator) for start in range(0, n_bits, d)]
-            normals = np.concatenate(groups, axis=1)
+            normals = random_columns(d, n_bits, generator)
         else:
             normals = generator.standard_normal((d, n_bits))
             normals /= np.linalg.norm(normals, axis=0)

@@ -59,13 +59,12 @@ class AbstractEncoder(AbstractSpectralHasher):
         share = marks.mean(axis=0)
         codes = class_codes(W / share / np.sqrt(spread), share, self.n_bits, generator)
         V = W / spread @ codes
-        self._keep(rows.spectrum.mean.astype(dtype), (rows.spectrum.axes @ V).astype(dtype), 1.0, np.array([error]))
+        mean, axes = rows.spectrum.mean.astype(dtype), (rows.spectrum.axes @ V).astype(dtype)
         # a bit's threshold is midway between the means of the values of both groups of classes: by that of the
         # regression rare classes get the common ones' bits; threes among other digits mAP .911 to .957, no set less
         values = (W / share).T @ V
         groups = [np.where(own, values, 0).sum(0) / np.maximum(own.sum(0), 1) for own in (codes > 0, codes < 0)]
-        self.intercept_ = -np.mean(groups, axis=0).astype(dtype)
-        return self
+        return self._keep(mean, axes, 1.0, np.array([error]), -np.mean(groups, axis=0).astype(dtype))
 
     def _columns(
         self, rows: columns.CentredRows, generator: np.random.Generator, callback: Callback | None
@@ -148,8 +147,9 @@ class OnE(AbstractEncoder):
     solver : "columns" is the paper's, one column at a time, each the global optimum given those before it. "stiefel" is
         our own, all columns at once by majorise-minimise.
     n_inner : steps of "stiefel" per update of the codes.
-    n_components : principal components to train in (n_bits if that is more), 512 as in the paper; None for all. An
-        iteration costs n * n_components * L, so skipping PCA on 4096 columns makes it 8 times dearer.
+    n_components : principal components to train in without labels (n_bits if that is more), 512 as in the paper; None
+        for all, as with labels. An iteration costs n * n_components * L, so skipping PCA on 4096 columns makes it 8
+        times dearer.
     tol, max_iter : stop at a relative change of the loss of at most `tol`, or after `max_iter` iterations.
     random_state : of the first, random orthonormal V.
 

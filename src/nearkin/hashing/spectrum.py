@@ -34,7 +34,7 @@ class Spectrum:
             raise ValueError(
                 f"n_bits is {n_bits}; it must be at most {self.rank}, the rank of the centred X "
                 f"(n_samples = {self.n_rows}, n_features = {n_features}); "
-                f"type n_bits={self.rank} or use RandomHyperplanes"
+                f"type n_bits={self.rank} or use ITQ, which takes more bits than columns"
             )
 
 
