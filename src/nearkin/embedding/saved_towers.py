@@ -29,6 +29,6 @@ def _read(path: Path) -> SavedTowers:
     read_config(path, KIND)
     embeddings, pairs = read_arrays(path / "embeddings.safetensors"), read_arrays(path / "pairs.safetensors")
     ids = unpack_ids("left", pairs), unpack_ids("right", pairs)
-    return SavedTowers(
-        embeddings["left"], embeddings["right"], Interactions(pairs["indptr"], pairs["indices"], pairs["weights"], *ids)
-    )
+    columns = pairs["indptr"], pairs["indices"], pairs["weights"], *ids
+    seen = Interactions(*columns, timestamps=pairs.get("timestamps"))
+    return SavedTowers(embeddings["left"], embeddings["right"], seen)

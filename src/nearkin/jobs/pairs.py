@@ -130,9 +130,7 @@ def fit_and_judge(
 ) -> tuple[Record, Interactions]:
     """Fit the model; returns the measures of a fit without the held-out pairs, which these are, and the pairs learned.
     A split of the table itself is used unless `split` is a rule. Otherwise a second fit, on all pairs, keeps the loss
-    and the recency that the short fits "trials" chose."""
-    from nearkin.embedding.two_tower.choice import recency_of, recent  # torch
-
+    that the short fits "trials" chose."""
     in_table = split not in SPLITS and pairs.split is not None and bool((pairs.split == 0).any())
     rule = split if split in SPLITS else "random"
     judged: Record = {"quality": {}, "differences": {}, "held_out": None, "notes": []}
@@ -149,7 +147,7 @@ def fit_and_judge(
             return judged, parts.train
         model.set_params(loss=model.loss_, regularization=model.regularization_)
     with steps.step("train on all") as callback:
-        model.fit(recent(pairs, recency_of(judged.get("trials", []))), callback=callback)
+        model.fit(pairs, callback=callback)
     return {"trials": model.trials_} | judged, pairs
 
 

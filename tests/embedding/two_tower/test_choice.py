@@ -21,7 +21,7 @@ from nearkin.embedding.two_tower.choice import (
     hold_out,
     validation_ranking,
 )
-from nearkin.embedding.two_tower.objective import Objective, initial_tables
+from nearkin.embedding.two_tower.objective import Objective, growth, initial_tables
 from tests.covering import each
 
 K = 6
@@ -53,14 +53,14 @@ class Watched(NamedTuple):
 LEFTS, RIGHTS = (X.ravel() for X in np.indices((400, 10)))
 
 
-def test_the_latest_pairs_of_most_users_and_others_of_some_are_held_out(rng: np.random.Generator) -> None:
-    times = np.where(LEFTS == 7, 2.0, rng.random(4000))  # user 7 comes last
+def test_the_latest_pairs_are_held_out_and_random_ones_of_users_without_any(rng: np.random.Generator) -> None:
+    times = np.select([LEFTS == 7, LEFTS > 300], [2.0, 0.5 * rng.random(4000)], rng.random(4000))  # user 7 comes last
     train, held, dropped = hold_out(nk.Interactions.from_pairs(LEFTS, RIGHTS, timestamps=times), 0.2, rng)
     late = held.timestamps > train.timestamps.max()
-    assert dropped.timestamps.min() > train.timestamps.max()
-    assert late.mean() == pytest.approx(0.5, abs=0.1)
+    assert set(dropped.rows) == {7}
+    assert late.sum() > 700
     assert not set(held.rows[late]) & set(held.rows[~late])
-    assert 7 not in held.rows
+    assert (~late).sum() == pytest.approx(0.2 * 990, abs=60)
 
 
 @each("times", [None, np.zeros(4000), np.arange(4000) % 2, np.arange(4000)])
@@ -72,17 +72,21 @@ def test_pairs_are_drawn_where_times_hold_out_no_such_share(times: np.ndarray | 
     np.testing.assert_array_equal(held.indices, drawn.indices)
 
 
-def test_lately_popular_items_weigh_more_but_a_test_part_drawn_by_hand_loses_little(rng: np.random.Generator) -> None:
-    users, times = rng.integers(0, 500, 10_000), rng.random(10_000)
+def test_growing_items_lead_what_comes_next_also_in_a_model_read_and_continued(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    users, times = rng.integers(0, 500, 10_000), np.sort(rng.random(10_000))
     age = np.minimum(0.3 * rng.exponential(size=10_000), 1 + times)
     rights = 60 * (users % 10) + (30 * (1 + times - age)).astype(int) % 60
-    log = nk.Interactions.from_pairs(users, rights, timestamps=times)
-    train, test = log.select(drawn := rng.random(len(log)) < 0.8), log.select(~drawn)
+    train, _, test = nk.data.split_by_time(nk.Interactions.from_pairs(users, rights, timestamps=times), valid=0)
     timed, timeless = (nk.TwoTower(K, random_state=0).fit(pairs) for pairs in (train, replace(train, timestamps=None)))
-    assert "recency 0.5" in why(timed)
-    assert timed.seen_.weights[np.argsort(train.timestamps)[-300:]].mean() > 1.1 * timed.seen_.weights.mean()
-    recalls = [model.evaluate(test, k=20)["recall@20"] for model in (timed, timeless)]
-    assert recalls[0] > 0.8 * recalls[1], recalls
+    assert timed.loss_.recency >= 0.5, why(timed)
+    assert timed.evaluate(test, k=20)["recall@20"] > 1.2 * timeless.evaluate(test, k=20)["recall@20"]
+    timed.save(tmp_path / "model")
+    again = nk.TwoTower.load(tmp_path / "model").partial_fit(train)
+    bias = growth(train).numpy() * timed.loss_.recency * timed.loss_.temperature
+    spread = [np.std(model.right_embeddings_[:, -1] - bias) for model in (timed, again)]
+    assert max(spread) < np.std(bias), spread
 
 
 @pytest.fixture(scope="module")

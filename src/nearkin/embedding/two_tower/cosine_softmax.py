@@ -19,7 +19,7 @@ from nearkin.embedding.all_pairs.loss import check_embedding, vector
 from nearkin.embedding.all_pairs.products import PairProducts, by_blocks, compiled, observed_pairs, softmax_rows
 from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.als import History, Known, matrix_of
-from nearkin.embedding.two_tower.objective import AllPairs, Objective, popularity_costs
+from nearkin.embedding.two_tower.objective import AllPairs, Objective, growth
 from nearkin.embedding.two_tower.towers import AbstractSolver, TowerPair
 from nearkin.records import Interactions
 
@@ -235,9 +235,9 @@ class CosineSoftmax(BaseEstimator):
     ----------
     temperature : divisor of the cosines, at least 0.03; 0.12 suits long sparse tables, 0.3 small ones with
         long histories; choose it on validation pairs
-    cost_power : a right has the weight d_j^power in the sums, d_j its number of pairs, so that popular items are
-        recommended less; 0 for equal weights
     bias_power : lead of popular items at equal cosines; 0 for embeddings of norm 1 and no bias
+    recency : power of an item's growth (`growth`) by which its probability is multiplied after the fit, where the pairs
+        have times; it joins the bias
     imputed : share of a user's target, from 0 to 1, that lies on the 50 items that `nk.embedding.sparse_ease` ranks
         first for it, the r-th in proportion to 1 / r; 0.2 to 0.3 with a temperature of 0.1 suits long sparse tables. It
         costs one regression a right
@@ -259,8 +259,8 @@ class CosineSoftmax(BaseEstimator):
     """
 
     temperature: float = 0.15
-    cost_power: float = 0.0
     bias_power: float = 0.5
+    recency: float = 0.0
     imputed: float = 0.0
     ridge: float = 30.0
     weighting: str = "log"
@@ -271,7 +271,9 @@ class CosineSoftmax(BaseEstimator):
         """Weights and costs, the same as of the all-pairs loss."""
         check_real(self.temperature, "temperature", low=LOWEST)
         check_real(self.bias_power, "bias_power", low=-2, high=2)
-        return AllPairs(weighting=self.weighting, cost_power=self.cost_power).objective(interactions)
+        if check_real(self.recency, "recency") and not self.bias_power:
+            raise ValueError(f"recency is {self.recency} and bias_power 0; it joins the bias: leave one of them out")
+        return AllPairs(weighting=self.weighting).objective(interactions)
 
     def softmax_loss(self, objective: Objective, lists: np.ndarray | None = None) -> SoftmaxLoss:
         """The loss of these pairs, which their users' sums leave out, and items without a pair. `lists` are the imputed
@@ -382,16 +384,20 @@ class SphereSweeps(AbstractSolver):
     replaced: ClassVar[tuple[str, ...]] = ("P", "Q", "done", "left_sum", "right_sum")
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        softmax, start = cast(CosineSoftmax, loss).softmax_loss(pair.objective), pair.tables()
+        settings, start = cast(CosineSoftmax, loss), pair.tables()
+        softmax = settings.softmax_loss(pair.objective)
         if softmax.bias.any() and start[0].shape[1] < 2:
             raise ValueError("n_components is 1, which a bias takes alone; it must be at least 2, or bias_power=0")
-        return self.sweep_from(softmax, *start, pair.generator)
+        self.sweep_from(softmax, *start, pair.generator)
+        self.lead = settings.recency * growth(pair.objective.interactions)
+        return self
 
     def sweep_from(self, loss: SoftmaxLoss, P: Tensor, Q: Tensor, generator: torch.Generator) -> Self:
         """Begin from tables P (m, k) and Q (n, k), which are copied. With a bias, which takes the last column in
         `embeddings`, that column is 0 here: products of 63 numbers take 1.7 times as long as those of 64."""
         self.loss: SoftmaxLoss = loss
         self.generator: torch.Generator = generator
+        self.lead: Tensor | float = 0.0  # is added to the bias of the rights in `embeddings`
         self.done: int = 0
         weights = loss.left_weights, loss.right_weights
         self.shares: tuple[Tensor, ...] = tuple(torch.where(w > 0, 1 / w, 0).to(P)[:, None] for w in weights)
@@ -430,7 +436,7 @@ class SphereSweeps(AbstractSolver):
             P, Q = normalize(self.left_sum), normalize(self.right_sum)
         if not self.loss.bias.any():
             return P, Q
-        bias = (self.loss.temperature * self.loss.bias).to(Q)[:, None]
+        bias = (self.loss.temperature * (self.loss.bias + self.lead)).to(Q)[:, None]
         return torch.cat([P[:, :-1], torch.ones_like(P[:, :1])], 1), torch.cat([Q[:, :-1], bias], 1)
 
     def _averaging(self) -> bool:
@@ -500,11 +506,9 @@ def fold_in_softmax(
     if known.side == "right":
         last, X = np.ones(len(share)), _new_lefts(pairs, share, of_fit, cosines)
     else:
-        counts, of_others = np.diff(pairs.indptr), np.diff(fitted.columns.indptr)
         last = of_fit.temperature * bias
         Q = torch.from_numpy(others[:, : cosines.shape[1]])
-        scale = popularity_costs(counts, of_others, loss.cost_power) * np.exp(bias) / np.maximum(share, 1e-12)
-        scale = torch.from_numpy(scale).to(Q)[:, None]  # b_j exp(c_j) / w_j
+        scale = torch.from_numpy(np.exp(bias) / np.maximum(share, 1e-12)).to(Q)[:, None]  # exp(c_j) / w_j
         masses = of_fit.left(cosines, Q).log_masses[of_fit.lefts]
         shares = (of_fit.left_weights[of_fit.lefts].log() - masses).to(cosines)
         Y, own = cosines[of_fit.lefts], (pairs.indptr, pairs.indices)

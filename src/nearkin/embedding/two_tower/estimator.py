@@ -75,7 +75,7 @@ class TwoTower(BaseEstimator):
         `nk.quantization.IndexingLayer`; or `nk.SemanticIds(...)`, which `index_.ids` then holds fitted: row i is the id
         of `right_ids_[i]`
     validation_fraction : share of the pairs that `fit` holds out for choices if it gets no validation, at random; with
-        timestamps also the latest pairs of users that have earlier ones, if they are 200 users
+        timestamps the latest pairs of users that have earlier ones, if they are 30 users
     random_state : seed
 
     Attributes
@@ -85,8 +85,8 @@ class TwoTower(BaseEstimator):
     history_: one record a step: `step` from 1, `objective` for each observed pair (of its weight), penalties included,
         `seconds`, and `metric` with held-out pairs.
     loss_: the loss as an object.
-    trials_: one record a short fit of loss "auto": `loss`, `settings`, `recency` (the power by which items popular in
-        the latest tenth weigh more, or 0), `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and `why` in the chosen one.
+    trials_: one record a short fit of loss "auto": `loss`, `settings`, `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and
+        `why` in the chosen one.
     solver_: the name of the solver that "auto" chose.
     regularization_, omega_: lambda, and the weight of unobserved pairs.
     index_: the trained copy of `index`.
@@ -354,6 +354,7 @@ class TwoTower(BaseEstimator):
             write_arrays(folder / "embeddings.safetensors", arrays)
             ids = pack_ids("left", self.left_ids_) | pack_ids("right", self.right_ids_)
             pairs = {"indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
+            pairs |= {} if seen.timestamps is None else {"timestamps": seen.timestamps}
             write_arrays(folder / "pairs.safetensors", ids | pairs)
             arrays = {f"{side}_costs": costs for side, costs in zip(sides, self.costs_, strict=True)}
             prior = self.loss_.prior if isinstance(self.loss_, AllPairs) else None

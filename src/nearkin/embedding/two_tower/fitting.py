@@ -27,8 +27,6 @@ from nearkin.embedding.two_tower.choice import (
     choose_regularization,
     hold_out,
     loss_of,
-    recency_of,
-    recent,
     sweep,
     validation_ranking,
 )
@@ -278,7 +276,7 @@ def fit_towers(
                 settings.n_components, interactions, validation, shared_generator(settings.random_state, group),
                 fraction=settings.validation_fraction, callback=callback, group=group,
             )  # fmt: skip
-        settings, interactions = settings.with_loss(loss_of(trials)), recent(interactions, recency_of(trials))
+        settings = settings.with_loss(loss_of(trials))
     rng, solver = shared_generator(settings.random_state, group), settings.solver
     generator = torch.Generator().manual_seed(draw_seed(rng))
 
@@ -431,10 +429,13 @@ def join_interactions(seen: Interactions, new: Interactions) -> Interactions:
     (left_ids, left_new), (right_ids, right_new) = (
         _joined_ids(seen.left_ids, new.left_ids), _joined_ids(seen.right_ids, new.right_ids)
     )  # fmt: skip
+    times = None
+    if seen.timestamps is not None and new.timestamps is not None:
+        times = np.concatenate([seen.timestamps, new.timestamps])
     return Interactions.from_pairs(
         np.concatenate([seen.left_ids[seen.rows], new.left_ids[new.rows]]),
         np.concatenate([seen.right_ids[seen.indices], new.right_ids[new.indices]]),
-        np.concatenate([seen.weights, new.weights]),
+        np.concatenate([seen.weights, new.weights]), times,
         left_ids=left_ids, right_ids=right_ids,
         left_features=_joined_features(seen.left_features, new.left_features, left_new, "left"),
         right_features=_joined_features(seen.right_features, new.right_features, right_new, "right"),

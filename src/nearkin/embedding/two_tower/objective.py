@@ -167,6 +167,17 @@ def popularity_costs(degrees: np.ndarray, fitted: np.ndarray, power: float) -> n
     return np.maximum(degrees, 1.0) ** power / (np.maximum(fitted, 1.0) ** power).mean()
 
 
+def growth(pairs: Interactions) -> Tensor:
+    """(n,) the logarithm of each right's pairs in the latest tenth over those expected there from its pairs at all
+    times; 0 without times."""
+    n = pairs.shape[1]
+    if pairs.timestamps is None:
+        return torch.zeros(n)
+    late = pairs.timestamps >= np.quantile(pairs.timestamps, 0.9)
+    counts, of_late = (np.bincount(pairs.indices, weights, n) for weights in (None, late / late.mean()))
+    return torch.from_numpy(np.log1p(of_late) - np.log1p(counts))
+
+
 def initial_tables(interactions: Interactions, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Small random tables (m, k) and (n, k), of standard deviation 0.1 / sqrt(k); rows without a pair are 0."""
     tables = []
