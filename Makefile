@@ -55,7 +55,7 @@ kits: $(DEV)
 # are no failures. What numba compiles is kept apart from that of a newer numba.
 lowest:
 	$(PYTHON) -m venv .lowest
-	.lowest/bin/python -m pip $(LOWEST_PIP) torch==2.13.0 $$($(PYTHON) -c "$$LOWEST") pytest pytest-xdist hypothesis httpx pandas qdrant-client
+	.lowest/bin/python -m pip $(LOWEST_PIP) torch==2.13.0 $$($(PYTHON) -c "$$LOWEST") pytest pytest-xdist hypothesis httpx pandas qdrant-client langchain-core
 	.lowest/bin/python -m pip $(LOWEST_PIP) --no-deps --editable .
 	NUMBA_CACHE_DIR=$(CURDIR)/.lowest/numba PYTHONPATH=$(CURDIR) .lowest/bin/python -m pytest -n 2 -o filterwarnings=default -o addopts=--import-mode=importlib tests
 

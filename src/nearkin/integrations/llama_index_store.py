@@ -40,6 +40,8 @@ class LlamaIndexStore(types.BasePydanticVectorStore):
     def __repr__(self) -> str:
         return f"LlamaIndexStore({self._documents!r})"
 
+    __str__ = __repr__
+
     @classmethod
     def class_name(cls) -> str:
         return "NearkinLlamaIndexStore"
