@@ -1,13 +1,15 @@
-"""How do I read what Qualtrics, LimeSurvey, Gorilla, jsPsych or Salmon exports? A few lines make each long.
+"""How do I read what Qualtrics, LimeSurvey, Gorilla, jsPsych, Salmon or PsychoPy exports? A few lines make each long.
 
-Long means a row for every answer: rater, reference, two options, choice. `nearkin embed long.csv` reads that. The files
-that `main` writes are small exports of each kind, with one rater and four questions.
+Long means a row for every answer: rater, reference, two options, choice, which `nearkin embed long.csv` reads. Rankings
+are rater, reference, rank1, rank2, ..., for `nearkin embed long.csv --form ranking`. The files that `main` writes are
+small exports of each kind, with one rater and four questions.
 
     python examples/survey_exports.py --out exports
     python examples/survey_exports.py --out exports --of qualtrics my_export.csv
 """
 
 import argparse
+import ast
 import csv
 import json
 import re
@@ -67,9 +69,20 @@ def salmon(path: Path) -> Iterator[Row]:
             yield row["puid"], row["head_filename"], winner, row["loser_filename"], winner
 
 
-def write_long(rows: Iterator[Row], path: Path) -> None:
+def psychopy(path: Path) -> Iterator[Row]:
+    """A ranking is a row: columns of what was shown, and in `clicks` their names from the nearest on. A session is a
+    file: give the folder of all."""
+    for part in sorted(path.glob("*.csv")) if path.is_dir() else [path]:
+        with part.open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                yield row["participant"], row["ref"], *(row[name] for name in ast.literal_eval(row["clicks"]))
+
+
+def write_long(rows: Iterator[Row], path: Path, form: str | None) -> None:
+    first, *others = rows
+    answer = ["left", "right", "choice"] if form is None else [f"rank{place}" for place in range(1, len(first) - 1)]
     with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([("rater", "ref", "left", "right", "choice"), *rows])
+        csv.writer(file).writerows([("rater", "ref", *answer), first, *others])
 
 
 def write_exports(folder: Path) -> None:
@@ -87,6 +100,13 @@ def write_exports(folder: Path) -> None:
         "salmon": [
             ["puid", "head_filename", "winner_filename", "loser_filename"],
             *(["1", ref, won, right if won == left else left] for ref, left, right, won in TRIALS),
+        ],
+        "psychopy": [
+            ["ref", "stim1", "stim2", "clicks", "participant"],
+            *(
+                [ref, *two, ["stim1", "stim2"] if won == two[0] else ["stim2", "stim1"], "1"]
+                for ref, *two, won in TRIALS
+            ),
         ],
     }
     for name, rows in tables.items():
@@ -110,11 +130,12 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if given.of is None:
         write_exports(folder)
-    for read in (qualtrics, limesurvey, gorilla, jspsych, salmon):
+    for read in (qualtrics, limesurvey, gorilla, jspsych, salmon, psychopy):
         if given.of is None or given.of[0] == read.__name__:
             path = next(folder.glob(f"{read.__name__}.*")) if given.of is None else Path(given.of[1])
-            write_long(read(path), folder / "long.csv")
-            print(read.__name__, nk.read_comparisons(folder / "long.csv").source, sep=": ")
+            form = "ranking" if read is psychopy else None
+            write_long(read(path), folder / "long.csv", form)
+            print(read.__name__, nk.read_comparisons(folder / "long.csv", form=form).source, sep=": ")
 
 
 if __name__ == "__main__":

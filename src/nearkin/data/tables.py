@@ -412,9 +412,8 @@ class Table:
         ways = ["rename it", " and ".join(f"{role}=..." for role in roles if role in typed)]
         text = f"{self.name} has no column with a usual name of {usual}; {' or type '.join(filter(None, ways))}, of "
         text += listed(self.columns) + "; if the first line is data, header=False" * (self.header is True)
-        return ValueError(
-            text + "; comparisons have columns such as anchor, near, far (docs/reading.md)" * (len(roles) == 2)
-        )
+        text += "; comparisons have columns anchor, near, far, or form='rated' (docs/reading.md)" * (len(roles) > 1)
+        return ValueError(text)
 
     def reading(
         self, columns: dict[str, Column], notes: list[str], kind: str, rows: int, distinct: dict[str, int], first: str,

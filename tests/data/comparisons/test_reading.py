@@ -110,7 +110,11 @@ def test_what_the_names_do_not_tell_is_refused(subtests: pytest.Subtests) -> Non
         (ANSWERS, {"scale": (1, 7)}, "scale is"),
         (FORMS["rated"][0], {"form": "rated", "scale": (1, 4, 7)}, "scale is"),
         (pd.DataFrame({"a": list("xyz"), "b": list("yzx"), "distance": [1, 2, -1]}), {}, "'-1' in row 2"),
-        (pd.DataFrame([list("xyzw")], columns=["anchor", "rank1", "rank2", "part3"]), {"form": "ranking"}, "columns="),
+        (
+            pd.DataFrame([list("xyzw")], columns=["anchor", "shown1", "shown2", "shown3"]),
+            {"form": "ranking"},
+            "columns=",
+        ),
     ]
     for frame, options, why in refused:
         with subtests.test(str(options)), pytest.raises(ValueError, match=why):

@@ -131,7 +131,9 @@ def _roles(
     usual names."""
     if form == "ranking":
         names = columns or [table.roles(["anchor"])["anchor"].name]
-        names = names if columns else [*names, *numbered(name for name in table.columns if name not in names)]
+        names = (
+            names if columns else [*names, *numbered(name for name in table.columns if plain(name).startswith("rank"))]
+        )
         if len(names) < 3:
             raise ValueError(
                 f"{table.name} has not one row of rank1, rank2, ...; type columns=['anchor', 'nearest', ..., 'last']"
@@ -180,13 +182,13 @@ def _untold(table: Table, form: str | None) -> ValueError:
     """The error for a table that the names of columns do not tell how to read."""
     if len(table.columns) == 1:
         return table.lacks("anchor")
-    ratings = [column for role in _RATINGS if (column := table.role(role)) is not None and column.is_numeric]
+    ways = [way for way in _WAYS if form == (way.form if form else way.answer)]  # untyped: those without an answer
+    usual = " or ".join(", ".join(filter(None, (*way.objects, way.answer))) for way in ways)
     return ValueError(
         f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row"
-        f"{'' if form is None else f' as {form!r}'}. Call them anchor, near and far, or i, j, l and k; or type "
-        "columns=[...], those of objects, and form='triplet' (response=... is the nearer of two), form='odd-one-out', "
-        f"form='ranking', or form='rated' with {_scale_of(ratings[0]) if ratings else 'scale=(1, 7)'}"
-        f"{'; if the first line is data, header=False' * (table.header is True)}"
+        f"{'' if form is None else f' as {form!r}'}. Call them {usual}; or type columns=[...], those of objects, and "
+        "form='triplet' (response=... is the nearer of two), form='odd-one-out', form='ranking', or form='rated' with "
+        f"scale=(1, 7){'; if the first line is data, header=False' * (table.header is True)}"
     )
 
 
