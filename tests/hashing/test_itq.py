@@ -1,4 +1,4 @@
-"""ITQ finds a planted cube and is the Procrustes alternation."""
+"""ITQ is the Procrustes alternation, or is left out."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,6 @@ import pytest
 import nearkin as nk
 from nearkin.metrics.hamming import hamming_histograms
 from tests.covering import each
-
-
-def test_planted_cube_is_quantized_without_loss(rng):
-    """Points at the corners of a rotated cube, in a larger space: the right rotation leaves no loss at all."""
-    corners = rng.choice([-1.0, 1.0], (2000, 6))
-    X = corners @ np.linalg.qr(rng.standard_normal((20, 6)))[0].T + 5
-    best = min(nk.ITQ(6, max_iter=200, random_state=seed).fit(X).quantization_error(X) for seed in range(10))
-    assert best < 1e-2
 
 
 def test_equals_the_published_loop(rng):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nearkin.metrics.ranking import METRICS, list_metrics, ranking_metrics, recommend
+from nearkin.metrics.ranking import METRICS, list_metrics, prefix_cooccurrence, ranking_metrics, recommend
+from nearkin.records import Interactions
 from tests.covering import each
 from tests.reference.ranking import slow_metrics
 from tests.refusals import each_refused
@@ -173,3 +174,17 @@ def test_candidates_alone_are_ranked_and_relevant(problem: tuple, as_mask: bool)
     assert ranking_metrics(P, Q, held, seen=seen, k=(1, 4), candidates=asked) == wanted
     lists = recommend(P, Q, 30)[1]
     assert list_metrics(lists, held, seen=seen, k=(1, 4), candidates=asked) == pytest.approx(wanted)
+
+
+def test_prefixes_beside_histories_are_those_of_a_count(rng):
+    """Against loops over items: of five neighbours the mean over orders of equal counts, but an item without codes."""
+    pairs, codes = Interactions.from_matrix(rng.random((300, 12)) < 0.3), rng.integers(0, 2, (12, 2))
+    codes[11] = -1
+    shared = pairs.matrix().toarray()[:, :11].astype(bool).astype(int)
+    shared, same = shared.T @ shared, codes[:11, None] == codes[:11]
+    tied = [shared[i] + rng.random((400, 11)) * 0.5 - 999 * (np.arange(11) == i) for i in range(11)]
+    slow = [same[i, np.argsort(-tied[i])[:, :5]].cumprod(axis=2).mean((0, 1)) for i in range(11)]
+    shares, chance = prefix_cooccurrence(codes, pairs, 5)
+    np.testing.assert_allclose(shares, np.mean(slow, axis=0), atol=0.01)
+    np.testing.assert_allclose(chance, (same.cumprod(axis=2).sum((0, 1)) - 11) / 110)
+    each_refused([(lambda: prefix_cooccurrence(codes[:11], pairs), ValueError, r"codes has shape \(11, 2\)")])

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from nearkin.metrics.neighbours import knn_recall as knn_recall
     from nearkin.metrics.ordinal import triplet_error as triplet_error
     from nearkin.metrics.ranking import list_metrics as list_metrics
+    from nearkin.metrics.ranking import prefix_cooccurrence as prefix_cooccurrence
     from nearkin.metrics.ranking import ranking_metrics as ranking_metrics
     from nearkin.metrics.ranking import recommend as recommend
     from nearkin.metrics.retrieval import average_precision as average_precision

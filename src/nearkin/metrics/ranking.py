@@ -23,6 +23,7 @@ from nearkin.records import Interactions
 BLOCK = 4096  # queries that are searched together: FAISS takes half as long a query as with 1,024
 METRICS = ("recall", "precision", "ndcg", "mrr")
 _EQUAL = 1e-12  # rounding error of a product in float64, in units of the vectors' lengths
+_LONG_HISTORY = 200  # items of a user beyond which a history says little of any two of them, as in SIDInspector
 _BLOCK = 1 << 23  # numbers of the products in float64 that are computed at once
 
 
@@ -329,3 +330,54 @@ def _structure(pairs: Interactions | sp.spmatrix, shape: tuple[int, int], name: 
     if found != shape:
         raise ValueError(f"{name} has shape {found}; it must be {shape}, the vectors of left and of right")
     return sp.csr_matrix((np.ones(len(pairs.indices), bool), pairs.indices, pairs.indptr), shape)
+
+
+def prefix_cooccurrence(codes: ArrayLike, interactions: Interactions, k: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    """How far prefixes of items' codes agree with users' histories: probe D3 of SIDInspector (Ding et al. 2026,
+    arXiv:2606.10375).
+
+    The k items that most users have together with an item are its neighbours; users of more than 200 items are left
+    out, as there. Of items with equally many users each is as likely. One code for all items gives 1, so compare with
+    the second result.
+
+    Parameters
+    ----------
+    codes: (n, levels) integers, row i those of `interactions.right_ids[i]`: `SemanticIds.ids_`, or categories in one
+        column. Items of -1 have no codes and do not count.
+    interactions: pairs of users and n items, best apart from those that the codes were made of.
+    k: neighbours of an item.
+
+    Returns
+    -------
+    shares: (levels,), the share of the neighbours that have an item's first 1, 2, ... codes, the mean of the items that
+        have neighbours; 0 without any.
+    chance: (levels,), the same of k random items.
+
+    Examples
+    --------
+    >>> pairs = nk.Interactions.from_pairs([0, 0, 1, 1], [0, 1, 2, 3])
+    >>> nk.metrics.prefix_cooccurrence([[0, 0], [0, 1], [1, 0], [2, 0]], pairs)
+    (array([0.5, 0. ]), array([0.16666667, 0.        ]))
+    """
+    n, pairs = check_instance(interactions, "interactions", Interactions).shape[1], interactions.matrix()
+    codes, k = as_array(codes, "codes"), check_integer(k, "k", low=1)
+    if codes.dtype.kind not in "iu" or codes.ndim != 2 or len(codes) != n:
+        raise ValueError(
+            f"codes has shape {codes.shape} and dtype {codes.dtype}; it must be integers ({n}, levels), a "
+            "row for each of interactions.right_ids"
+        )
+    coded = codes[:, 0] >= 0
+    codes, pairs = codes[coded], pairs[:, coded].astype(bool).astype(np.int64)
+    pairs = pairs[np.diff(pairs.indptr) <= _LONG_HISTORY]
+    shared, shares = sp.csr_matrix(pairs.T @ pairs), [np.zeros(codes.shape[1])]
+    shared.setdiag(0)
+    shared.eliminate_zeros()
+    for item in np.flatnonzero(np.diff(shared.indptr)):
+        _, others, users = sp.find(shared[[item]])
+        least = np.sort(users)[-min(k, len(users))]
+        above, level = users > least, users == least
+        weights = above + level * (min(k, len(users)) - above.sum()) / level.sum()
+        shares.append(weights @ np.cumprod(codes[others] == codes[item], axis=1) / weights.sum())
+    counts = [np.unique(codes[:, : depth + 1], axis=0, return_counts=True)[1] for depth in range(codes.shape[1])]
+    chance = [float((count * (count - 1)).sum()) / max(len(codes) * (len(codes) - 1), 1) for count in counts]
+    return np.sum(shares, axis=0) / max(len(shares) - 1, 1), np.array(chance)
