@@ -237,8 +237,8 @@ def test_of_level_codes_the_one_of_fewest_centroids_wins(monkeypatch, vectors):
 
 def test_of_level_sums_the_longest_wins_and_of_known_vectors_one_not_larger_than_they_are():
     for lead, n_known, name in (
-        (0.0, 0, "residual"),
-        (0.1, 0, "product-residual"),
+        (0.009, 0, "residual"),
+        (0.011, 0, "product-residual"),
         (0.1, 3_071, "product-residual"),
         (0.1, 3_072, "residual"),  # two sets of 6 x 256 centroids
     ):

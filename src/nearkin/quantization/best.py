@@ -66,6 +66,7 @@ _LEVELLED = 8_192  # vectors whose norms decide the levels, at most
 _LISTS = 64  # of short fits, at most
 _SCREENED = 4_096  # rows of a short fit, and rows to be found, at most
 _SHORT = {"max_iter": 4, "beam_size": 8}  # settings of a short fit
+_TIE = 0.01  # smaller differences in recall of short fits are ties, as everywhere in the docs
 _TRAINED_FOR = 16_384  # rows of the index that codes can be trained for, at most
 _KNOWN = 0.5  # if this share of the index's rows is learned from, codes are trained for these rows
 
@@ -328,12 +329,14 @@ def best(
     """Choose a codec, its rotation and start at no more than `n_bytes` a vector.
 
     All `candidates` are screened by short fits on 4,096 vectors at most. Of those that no other leads by more than one
-    standard error, the one that adds up the fewest centroids wins; if it is a sum, the longest of them wins instead, as
-    it gains most from a full fit; of codes for known vectors (below) the longest whose codebooks are no larger than the
-    vectors. The winner alone is fitted in full. Recall is higher for vectors that codes were
-    trained on than for others, long sums above all; the vectors to be found are therefore mixed as the index's: all
-    trained on where X is all and has at most 16,384 vectors, hardly any where X is a small sample. Where half of the
-    index's vectors or more are trained on, the winner is trained for these ("known" in `ResidualQuantizer`).
+    standard error, the one that adds up the fewest centroids wins. If it is a sum, the longest one level within a point
+    wins instead, as it gains most from a full fit; of codes for known vectors (below) the longest whose codebooks are
+    no larger than the vectors. The winner alone is fitted in full.
+
+    Recall is higher for vectors that codes were trained on than for others, long sums above all; the vectors to be
+    found are therefore mixed as the index's: all trained on where X is all and has at most 16,384 vectors, hardly any
+    where X is a small sample. Where half of the index's vectors or more are trained on, the winner is trained for these
+    ("known" in `ResidualQuantizer`).
 
     Seconds are predicted, for two cores, from the numbers of vectors, columns and centroids, so that the same seed
     gives the same codes on any machine however busy. A codec that would take longer to train and to encode is left out;
@@ -416,9 +419,10 @@ def _names(X: np.ndarray, n_bytes: int, metric: str, known: bool, methods: Itera
 
 
 def _lengthened(trial: Trial[str], size: Size, n_known: int) -> str:
-    """The winner of short fits; in place of a sum the longest one that none leads by more than a standard error. Long
-    sums gain most from the vectors and rounds that short fits leave out: sentences in 12 bytes, residual codes over
-    short sums, +.004 in short fits and +.032 in full ones; words +.001, +.010; GIST -.021, +.013 (2026-11-29).
+    """The winner of short fits; in place of a sum the longest one that trails none by more than a point or a standard
+    error. Long sums gain most from the vectors and rounds that short fits leave out. Residual codes over short sums, in
+    short and in full fits: sentences in 12 bytes +.004, +.032; words +.001, +.010; SIFT in 8 -.010, +.009; GIST -.021,
+    +.013 (2026-11-29).
 
     Codes for `n_known` vectors that are trained on gain more: SIFT in 16 bytes +.052, other images +.030. Of these the
     longest sum wins whose codebooks, of which such a code has two sets, are no larger than the vectors.
@@ -426,7 +430,8 @@ def _lengthened(trial: Trial[str], size: Size, n_known: int) -> str:
     winner, chains = trial.winner(), {name: CODECS[name].chain(size) for name in trial.values}
     longer = [name for name in chains if 1 < chains[winner] < chains[name]]
     small = {name for name in longer if 2 * chains[name] * size.n_centroids <= n_known}
-    level = {name for name in longer if not any(trial.leads(other, name) for other in chains)}
+    leads = {name: [trial.lead(other, name) for other in chains] for name in longer}
+    level = {name for name in longer if all(lead.mean <= max(lead.error, _TIE) for lead in leads[name])}
     return max([winner, *small, *level], key=lambda name: chains[name])
 
 
