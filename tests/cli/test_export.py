@@ -20,7 +20,7 @@ def test_a_record_and_a_line_for_people(idx: Path, tmp_path: Path, files: Path) 
     record = run_json(*args, "--queries", f"{files / 'data.npz'}:query")
     assert (record["recall"], record["queries"], record["rows"]) == (1, 20, 600)
     text = " ".join(run(*args, "--overwrite").stdout.split())
-    assert "self-check: 100 queries, recall@10 1.0000 of plain FAISS's neighbours, target 0.95: passed" in text
+    assert "self check 100 queries, recall@10 1.0000 of plain FAISS's neighbours, target 0.95: passed" in text
 
 
 def test_below_the_target_the_exit_code_is_one(idx: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def _product(source: Source) -> ProductQuantizer:
     norms = source.index.norms
     if not isinstance(quantizer, ProductQuantizer) or (norms is not None and norms.n_bytes):
         raise ValueError(
-            "lance takes product codes without norms; compress with the method procrustes, or export bits to pgvector"
+            "lance takes product codes without norms; compress with the method product, or export bits to pgvector"
         )
     return quantizer
 

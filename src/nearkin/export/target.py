@@ -42,7 +42,7 @@ class Check:
 
     def __str__(self) -> str:
         return (
-            f"self-check: {counted(self.queries, 'query', 'queries')}, recall@{self.k} {self.recall:.4f} of plain "
+            f"{counted(self.queries, 'query', 'queries')}, recall@{self.k} {self.recall:.4f} of plain "
             f"FAISS's neighbours, target {self.recall_target:g}: {'passed' if self.passed else 'FAILED'}"
         )
 
@@ -51,7 +51,7 @@ class RecallTooLowError(RuntimeError):
     """The engine's recall is below the target: nothing was published. `check` has the recall."""
 
     def __init__(self, check: Check) -> None:
-        super().__init__(f"{check}; nothing was published. A lower recall_target=... accepts it")
+        super().__init__(f"self-check: {check}; nothing was published. A lower recall_target=... accepts it")
         self.check = check
 
 

@@ -170,3 +170,7 @@ def test_describe_is_one_line(tmp_path: Path) -> None:
     for part in ("60 comparisons (triplet)", "anchor = anchor", "response = choice", "6 objects"):
         assert part in line
     assert "\n" not in line
+    rows = pd.DataFrame({"digit": [7, 1], "p1": [0.5, 1.5], "p2": [1, 2]})
+    assert str(nk.data.describe(rows)) == "the DataFrame: 2 rows of 2 numbers in p1 to p2; left aside: digit"
+    with pytest.raises(ValueError, match="usual name of right"):
+        nk.data.describe(rows, left="digit")

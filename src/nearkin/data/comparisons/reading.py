@@ -1,6 +1,7 @@
 """Reading comparisons from tables: each form by the names of its columns (docs/reading.md has the table)."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
 from typing import Any, NamedTuple, cast
@@ -17,6 +18,7 @@ from nearkin.data.comparisons.forms import comparisons_from_array, comparisons_f
 from nearkin.data.files import brief, numbered
 from nearkin.data.interactions import read_interactions
 from nearkin.data.tables import NAMES, Column, Table, complete, listed, plain, read_table
+from nearkin.data.vectors import open_vectors
 from nearkin.records import Comparisons, Reading
 
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
@@ -297,8 +299,7 @@ def _read_archive(table: Table, missing: str, objects: Sequence[object] | None) 
     more: Record = {name: read(table.columns[name]) for name, read in _ENTRIES.items() if name in table.columns}
     more |= {name: table.matrices[name] for name in ("judgements",) if name in table.matrices}  # of two ratings
     if objects is None and "objects" in table.columns:
-        names = table.columns["objects"].plain_ids()
-        answers = comparisons_from_array(rows, objects=names, missing=missing, **more)
+        answers = comparisons_from_array(rows, objects=table.columns["objects"].plain_ids(), missing=missing, **more)
     else:
         answers = comparisons_from_names(rows, objects=objects, missing=missing, **more)
     return _described(table, {}, "triplet" if rows.shape[1] == 3 else "quadruplet", answers, [])
@@ -312,20 +313,24 @@ def _described(
         notes = [*notes, f"dropped for repeating an object: {counted(answers.n_dropped, 'row')}"]
     names = [str(name) for name in answers.objects[answers.indices[0]].tolist()]
     first = "{} is nearer to {} than to {}" if len(names) == 3 else "{} and {} are nearer than {} and {}"
-    distinct = {"objects": answers.n_objects}
-    source = table.reading(roles, notes, "comparisons", len(answers), distinct, first.format(*names), form)
+    counts = len(answers), {"objects": answers.n_objects}
+    source = table.reading(roles, notes, "comparisons", *counts, first.format(*names), form)
     return replace(answers, source=source)
 
 
 @brief()
-def describe(source: FileOrFrame, **options: Any) -> Reading:
-    """Describe how a table of pairs or of comparisons is read, by `kind_of`; `str` of the result is one line.
+def describe(source: FileOrFrame, **options: Any) -> Reading | str:
+    """Describe how a table of pairs or of comparisons is read, by `kind_of`; `str` of the result is one line. A table
+    without the usual names of both sides of a pair may hold vectors: then the line of `open_vectors`.
 
     options: those of `read_interactions` or of `read_comparisons`. Raises ValueError, with what to type, as these do.
     """
-    if kind_of(source, **options) == "pairs":
-        return cast(Reading, read_interactions(source, **options).source)
-    return cast(Reading, read_comparisons(source, **{"missing": "drop", **options}).source)
+    if kind_of(source, **options) == "comparisons":
+        return cast(Reading, read_comparisons(source, **{"missing": "drop", **options}).source)
+    if not options and None in map(read_table(source).role, ("left", "right")):
+        with suppress(ValueError):
+            return open_vectors(source).about
+    return cast(Reading, read_interactions(source, **options).source)
 
 
 def kind_of(source: FileOrFrame, **options: Any) -> str:
