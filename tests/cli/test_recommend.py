@@ -29,7 +29,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record = run_json("embed", folder / "pairs.csv", *how, folder / "emb")
     assert record["words"] == {"left": "user_id", "right": "artist"}
     assert record["split"] == "time"
-    assert set(record["quality"]) == {"two_towers", "popularity", "item-kNN"}
+    assert set(record["quality"]) == {"two_towers", "popularity", "item-kNN", "graph_filter", "sparse_EASE"}
     assert record["quality"]["two_towers"]["ndcg@20"] > record["quality"]["popularity"]["ndcg@20"]
     run_json("train", folder / "pairs.csv", "--bytes", 4, *how, folder / "idx")
     return folder

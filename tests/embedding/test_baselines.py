@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
-from nearkin.embedding import item_knn, popularity
-from nearkin.embedding.baselines import _shuffled, _similar_items, sparse_ease
+from benchmarks.two_tower.linear_rivals import graph_filter as exact_filter
+from nearkin.embedding import graph_filter, item_knn, popularity, sparse_ease
+from nearkin.embedding.baselines import _shuffled, _similar_items
 from tests.covering import each
 
 PAIRS = nk.Interactions.from_matrix(sp.random(40, 30, density=0.2, random_state=0, format="csr"))
@@ -40,6 +41,10 @@ def test_item_knn_adds_up_votes(n_neighbours: int) -> None:
     wanted = X @ kept
     wanted[(X > 0) | (wanted <= 0)] = -np.inf
     check(*item_knn(PAIRS, 8, n_neighbours=n_neighbours), wanted)
+
+
+def test_the_graph_filter_is_the_exact_one_where_all_neighbours_are_kept() -> None:
+    assert [set(row) for row in graph_filter(PAIRS, 8)[1]] == [set(row) for row in exact_filter(PAIRS, 8)]
 
 
 @each("n_neighbours", [4, 29])

@@ -7,8 +7,10 @@ from nearkin._lazy import lazily
 if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsLoss as AllPairsLoss
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
+    from nearkin.embedding.baselines import graph_filter as graph_filter
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
+    from nearkin.embedding.baselines import sparse_ease as sparse_ease
     from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.ordinal.groups import compare_groups as compare_groups
     from nearkin.embedding.two_tower.als import ALS as ALS

@@ -26,7 +26,8 @@ from nearkin.records import Interactions
 
 SPLITS = ("random", "time", "leave-last-out", "none")
 _HELD_OUT = 0.1  # share of the pairs, for a table without a split
-MOST_WORK = 3e9  # products, half a minute; item-kNN with more is left out
+MOST_WORK = 3e9  # products, half a minute; a baseline with more is left out
+REGRESSION = 3e4  # products that take as long as the regression of an item
 EXAMPLES = 8  # right entities with most pairs, whose neighbours the report shows
 RESULT, BEFORE, PLAIN = "two towers", "two towers before", "two towers without features"  # among the baselines
 LEARNED = "trained with the towers"  # an index
@@ -50,7 +51,7 @@ def embed_pairs(
 ) -> Record:
     """Embed both sides of a table of pairs and save the model in the folder `out`.
 
-    A first fit without a tenth of the pairs is measured on them, next to popularity and item-kNN; the saved model is
+    A first fit without a tenth of the pairs is measured on them, next to `judge_baselines`; the saved model is
     then fitted on all pairs with the same settings. `split` is one of `SPLITS` or a column; "none" skips the
     measurement. With `start`, the folder of a model, it is measured on the tenth before and after training with the
     other pairs. `columns` are the other options of `nearkin.read_interactions`.
@@ -268,17 +269,24 @@ def _judge_later(
 def judge_baselines(
     train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str], random_state: Seed = 0
 ) -> Values:
-    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`; the seed orders ties.
+    """Measures of the test pairs ranked by popularity and the baselines that `MOST_WORK` allows, which know `train`;
+    the seed orders ties.
 
-    Short lists of item-kNN are filled up by popularity; a left entity without a history gets only these.
+    Short lists of the others are filled up by popularity; a left entity without a history gets only these.
     """
-    lists = {"popularity": nk.embedding.popularity(train, max(k), random_state=random_state)[1]}
-    if float((np.diff(train.indptr).astype(np.float64) ** 2).sum()) <= MOST_WORK:
-        filled = nk.embedding.item_knn(train, max(k), random_state=random_state)[1]
-        for own, popular in zip(filled, lists["popularity"], strict=True):
-            free, more = np.flatnonzero(own < 0), popular[~np.isin(popular, own)]
-            own[free[: len(more)]] = more[: len(free)]
-        lists["item-kNN"] = filled
+    popular = nk.embedding.popularity(train, max(k), random_state=random_state)[1]
+    lists, products = {"popularity": popular}, float((np.diff(train.indptr).astype(np.float64) ** 2).sum())
+    baselines = {
+        "item-kNN": (nk.embedding.item_knn, products),
+        "graph filter": (nk.embedding.graph_filter, products),
+        "sparse EASE": (nk.embedding.sparse_ease, products + REGRESSION * train.shape[1]),
+    }
+    for name, (baseline, work) in baselines.items():
+        if work <= MOST_WORK:
+            lists[name] = ranked = baseline(train, max(k), random_state=random_state)[1]
+            for row in np.flatnonzero((ranked < 0).any(axis=1)):
+                free, more = np.flatnonzero(ranked[row] < 0), popular[row][~np.isin(popular[row], ranked[row])]
+                ranked[row, free[: len(more)]] = more[: len(free)]
     how = {"seen": train, "candidates": np.unique(train.indices)}
     return {name: list_metrics(found, test, k=k, metrics=measures, each=True, **how) for name, found in lists.items()}
 
