@@ -72,7 +72,7 @@ def main() -> None:
     signs = torch.randint(2, (D, 1), generator=generator) * 2.0 - 1
     R = nn.Parameter(signs * torch.from_numpy(hadamard(D)).float() / D**0.5)  # a random Hadamard matrix to start from
     start = R.detach().clone()
-    optimizer = nk.orthogonal.orthogonal_optimizer([R], lr=0.01, momentum=nk.orthogonal.Adam())
+    optimizer = nk.orthogonal.orthogonal_optimizer([R], lr=0.1)  # radians, whatever the loss
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
     for _ in range(STEPS):
         optimizer.zero_grad()

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
 
+NORM = 0.1  # of a step's skew matrix, spectral; a Gaussian one turns columns by half of it (root mean square)
 LOOPS = 5  # of SGDG; the paper: s = 2
 CONTRACTION = 0.5  # its q
 QR_SHARE = 0.01  # of its steps
@@ -202,7 +203,7 @@ def from_gradient(build: Callable[[list[nn.Parameter]], Any]) -> Maker:
 def our_steps(lr: float) -> dict[str, Maker]:
     """Our methods by name, as makers of steps from (X, gradient); first the defaults, by their plain calls."""
     steps = {
-        "riemannian auto": from_gradient(lambda p: orthogonal_optimizer(p, lr)),
+        "riemannian auto": from_gradient(lambda p: orthogonal_optimizer(p, NORM / 2)),
         "givens greedy": from_gradient(lambda p: GivensDescent(p, lr)),
         "givens random": from_gradient(lambda p: GivensDescent(p, lr, "random")),
         "givens random, columns": from_gradient(lambda p: GivensDescent(p, lr, "random", side="right")),

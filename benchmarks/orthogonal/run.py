@@ -18,11 +18,10 @@ import torch
 from benchmarks.jobs import Job, Row, command
 from benchmarks.options import RESULTS, peer_packages
 from benchmarks.orthogonal.figures import draw_steps
-from benchmarks.orthogonal.methods import Maker, Step, add_peers, our_steps, peer_steps
+from benchmarks.orthogonal.methods import NORM, Maker, Step, add_peers, our_steps, peer_steps
 from benchmarks.table import Results
 from nearkin.linalg.haar import haar_orthogonal
 
-NORM = 0.1
 SIZES = (*(f"{2**power}x{2**power}" for power in range(4, 13)), "1024x64", "4096x64")
 
 

@@ -44,6 +44,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:params")  # biases are not trained
 @each("name", KERNELS)
 def test_what_was_made_orthogonal_is_orthogonal(name: str) -> None:
     """Kernels were judged as batches of windows, and those of transposed convolutions made to be such batches."""

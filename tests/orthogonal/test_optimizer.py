@@ -34,7 +34,7 @@ def test_a_batch_of_parameters_is_the_loop(name: str, moments: str) -> None:
     ends = []
     for foreach in (True, False):
         params = [nn.Parameter(point(shape, 7 * n + 1)) for n in range(2) for shape in SHAPES]
-        groups = [{"params": params, "foreach": foreach}]
+        groups = [{"params": params, "foreach": foreach, "by_angle": True}]
         optimizer = OPTIMIZERS[name](groups, 0.02, stabilize_every=3, **MOMENTS[moments])
         descend_along(optimizer, params, 4)
         ends += [optimizer, params]

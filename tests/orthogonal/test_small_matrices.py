@@ -27,12 +27,13 @@ STRIDES: dict[str, Callable[[Tensor], Tensor]] = {
 def trained(X: Tensor, momentum: Any, lr: float, layout: str = "matrix", **options: Any) -> tuple[Tensor, list[Tensor]]:
     p = nn.Parameter(X.clone(memory_format=torch.preserve_format) if X.is_contiguous() else X)
     strides = p.stride()
-    optimizer = RiemannianDescent([p], lr, "auto", momentum=momentum, layout=layout, **options)
+    groups = [{"params": [p], "by_angle": lr == 0.05}]
+    optimizer = RiemannianDescent(groups, lr, "auto", momentum=momentum, layout=layout, **options)
     for seed in range(5):
         p.grad = gradient(p.shape, seed, p.dtype)
         optimizer.step()
     assert p.stride() == strides
-    return p.detach(), [value for value in optimizer.state[p].values() if isinstance(value, Tensor)]
+    return p.detach(), [value for _, value in sorted(optimizer.state[p].items()) if isinstance(value, Tensor)]
 
 
 @each(

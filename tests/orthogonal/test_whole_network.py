@@ -20,6 +20,7 @@ from nearkin.orthogonal import (
     orthogonal_optimizer,
 )
 from tests.covering import each
+from tests.orthogonal.steps import gradient, point
 from tests.refusals import each_refused
 
 
@@ -73,7 +74,14 @@ def test_it_takes_the_steps_of_its_parts() -> None:
     rest = [p for p in parts.parameters() if not any(p is q for q in convolution + matrices)]
     groups = [{"params": convolution, "layout": "convolution"}, {"params": matrices}]
     train(one, [optimizer], 6)
-    train(parts, [RiemannianDescent(groups, 0.05, "auto", momentum=0.5), AdamW(rest, lr=1e-2)], 6)
+    train(
+        parts,
+        [
+            RiemannianDescent([{**group, "by_angle": True} for group in groups], 0.05, "auto", momentum=0.5),
+            AdamW(rest, lr=1e-2),
+        ],
+        6,
+    )
     assert same(one, parts)
     assert on_manifold(one)
     assert not same(one, network())
@@ -157,7 +165,10 @@ def test_bad_input() -> None:
         (lambda: made(iter([]), 0.1), ValueError, "empty parameter list"),  # a generator that was read before
         (lambda: made(torch.eye(3), 0.1), TypeError, "params is a Tensor; it must be a module or a list"),
         (lambda: made(eye, 0.1, method="adam"), ValueError, "method is 'adam'"),
-        (lambda: made(net, 0.1), ValueError, r"shape \(6, 1\), is not orthogonal"),
+        (lambda: made([net[6].weight], 0.1), ValueError, r"shape \(6, 1\), is not orthogonal"),
+        (lambda: made(eye, 0.1, weight_decay=0.1), TypeError, "weight_decay is no option of RiemannianDescent: orth"),
+        (lambda: made(eye, 0.1, betas=(0.9, 0.99)), TypeError, r"momentum=nk.orthogonal.Adam\(betas="),
+        (lambda: made(eye, 0.1, method="flow", retraction="qr"), TypeError, "options are component_size"),
         (lambda: made(eye, 0.1, others=AdamW), TypeError, r"params is a list; with others= it must be the module"),
     ])  # fmt: skip
 
@@ -173,9 +184,28 @@ def test_choice() -> None:
     assert [group["lr"] for group in orthogonal_optimizer(groups, 0.1).param_groups] == [0.5, 0.1]
 
 
+@each(("shape", "momentum"), [((6, 6), 0.0), ((7, 3), 0.5), ((2, 4, 4), 0.9)])
+def test_the_scale_of_the_objective_changes_no_step(shape: tuple[int, ...], momentum: float) -> None:
+    ends = []
+    for scale in (1.0, 1024.0, 1 / 1024):
+        p = nn.Parameter(point(shape, 1))
+        optimizer = orthogonal_optimizer([p], 0.1, momentum=momentum)
+        for seed in range(4):
+            p.grad = scale * gradient(p.shape, seed, p.dtype)
+            before = p.detach().clone()
+            optimizer.step()
+            if seed == 0:  # the first step turns the columns by 0.1 radians, root mean square
+                turned = float((p.detach() - before).square().sum(-2).mean()) ** 0.5
+                assert turned == pytest.approx(0.1 * (1 - momentum), rel=0.02)
+        ends.append(p.detach())
+    assert torch.equal(ends[0], ends[1])
+    assert torch.equal(ends[0], ends[2])
+
+
 def test_a_module_alone_trains_its_matrices_which_all_must_be_orthonormal() -> None:
     net = network()
-    optimizer = orthogonal_optimizer(net[:5], 0.1)
+    with pytest.warns(UserWarning, match=r"0.bias, 2.bias, 4.bias will not be trained; type others="):
+        optimizer = orthogonal_optimizer(net[:5], 0.1)
     before = [p.detach().clone() for p in net[:5].parameters()]
     for step in range(3):
         optimizer.zero_grad()

@@ -1,7 +1,9 @@
 """One optimizer for a whole network: the recommended one for orthonormal matrices, any other for the rest."""
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from inspect import signature
 from typing import Any
 
 import torch
@@ -18,7 +20,14 @@ from nearkin.orthogonal.parametrization import layout_of
 from nearkin.orthogonal.riemannian_descent import RiemannianDescent
 from nearkin.orthogonal.stochastic_flow import StochasticFlow
 
-METHODS = ("auto", "riemannian", "flow", "givens")
+METHODS: dict[str, Any] = {"auto": RiemannianDescent, "flow": StochasticFlow, "givens": GivensDescent}
+METHODS["riemannian"] = RiemannianDescent
+STARTS: dict[str, Record] = {"flow": {"component_size": "d/log d", "scale": "none"}, "givens": {}}
+TORCH_OPTIONS = {  # of torch's optimizers, and what to type here
+    "weight_decay": "orthonormal matrices have a fixed norm; give it to the optimizer of the other parameters",
+    **dict.fromkeys(("betas", "eps", "amsgrad"), "type momentum=nk.orthogonal.Adam(betas=(0.9, 0.99))"),
+    **dict.fromkeys(("nesterov", "dampening"), "momentum=0.9 is the plain heavy ball"),
+}
 
 
 class MixedOptimizer(Optimizer):
@@ -159,8 +168,10 @@ def orthogonal_optimizer(
     Parameters
     ----------
     params: parameters or groups of them, or a module whose matrices are all orthonormal, convolution kernels included
-        (each gets its layout); its vectors, such as biases, need another optimizer.
-    lr: step length, >= 0. It means the same for all methods: the flow is not rescaled (scale="none").
+        (each gets its layout). A warning names its vectors, such as biases, which need `others`.
+    lr: with "auto" and "riemannian", the radians by which the longest gradient so far turns a column (root mean
+        square), >= 0: the objective's scale and the momentum do not change it. 0.1 suits mini-batches, up to 1 whole
+        gradients. With `Adam()`, "flow" (not rescaled: scale="none") and "givens" it is that of their classes.
     method: "auto", or "riemannian" (the same for all sizes), "flow" (s = d / log d), "givens" (greedy).
     others: function that makes the optimizer of all other parameters of a network, for example
         `lambda rest: torch.optim.AdamW(rest, lr=1e-3)`. `params` is then the module: its parameters of 2 or more axes
@@ -179,31 +190,38 @@ def orthogonal_optimizer(
     >>> nk.orthogonal.orthogonal_optimizer([weight], lr=0.1).param_groups[0]["retraction"]
     'auto'
     """
-    check_choice(method, "method", METHODS)
+    make: Any = METHODS[check_choice(method, "method", METHODS)]
+    _check_names(options, make)
     if others is not None:
         on_manifold, rest = _split(params)
         first = orthogonal_optimizer(on_manifold, lr, method=method, **options)
         return MixedOptimizer(first, *([others(rest)] if rest else []))
-    groups = _groups_of(params)
-    if "check_finite" in options:  # an option of groups, which all methods have
-        groups = [{"check_finite": options["check_finite"], **group} for group in groups]
-        options = {name: value for name, value in options.items() if name != "check_finite"}
-    if method == "flow":
-        options = {"component_size": "d/log d", "scale": "none", **options}
-        return StochasticFlow(groups, lr, **options)
-    if method == "givens":
-        return GivensDescent(groups, lr, **options)
-    options.pop("random_state", None)  # nothing is drawn
-    options.setdefault("retraction", "auto")
-    return RiemannianDescent(groups, lr, **options)
+    of_groups = {"by_angle": make is RiemannianDescent, "check_finite": options.pop("check_finite", True)}
+    if make is RiemannianDescent:
+        options.pop("random_state", None)  # nothing is drawn
+    groups = [{**of_groups, **group} for group in _groups_of(params)]
+    return make(groups, lr, **STARTS.get(method, {"retraction": "auto"}) | options)
+
+
+def _check_names(options: Mapping[str, Any], make: type[AbstractOrthogonalOptimizer]) -> None:
+    """TypeError for an option that the class lacks, with what to type for those of torch's optimizers."""
+    known = [*dict.fromkeys([*signature(make).parameters, "random_state", "check_finite"])]
+    for name in options:
+        if name not in known:
+            what = TORCH_OPTIONS.get(name, f"its options are {', '.join(known[2:])}")
+            raise TypeError(f"{name} is no option of {make.__name__}: {what}")
 
 
 def _groups_of(params: Any) -> list[Record]:
     if isinstance(params, nn.Module):
         groups = _by_layout(_matrices_of(params))
         if not groups:
-            raise ValueError(
-                f"params is a {type(params).__name__} without matrices; it needs a parameter of 2 or more axes"
+            raise ValueError(f"params is a {type(params).__name__} without matrices: no parameter has 2 axes or more")
+        rest = [name for name, p in params.named_parameters() if p.ndim < 2 and p.requires_grad]
+        if rest:
+            warnings.warn(
+                f"params: {', '.join(rest)} will not be trained; type others=lambda rest: torch.optim.AdamW(rest, lr)",
+                stacklevel=3,
             )
         return groups
     if isinstance(params, Tensor):

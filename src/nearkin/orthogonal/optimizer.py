@@ -455,6 +455,20 @@ def step_length(
     return group["lr"] / (1 - beta1 ** state["step"]) / (unbiased.sqrt() + group["eps"])
 
 
+def by_angle(tangent: Tensor, group: Record, state: Record) -> Tensor:
+    """Return the factors (..., 1, 1) of gradients that make lr the radians of the longest one's step.
+
+    ||tangent||_F / sqrt(k), tangent (..., d, k) the raw gradient's part G - X G^T X, is what it turns a column by (root
+    mean square). The longest so far counts, and not the latest, so that steps shorten near a minimum. The heavy ball's
+    sum of equal gradients counts as one; with momentum 1 it has no end.
+    """
+    sizes = torch.linalg.vector_norm(tangent, dim=(-2, -1), dtype=torch.float64).reshape(-1).to(tangent.dtype)
+    longest = torch.maximum(sizes / tangent.shape[-1] ** 0.5, state.get("longest", torch.zeros_like(sizes)))
+    state["longest"] = longest
+    factors = torch.where(longest > 0, (1 - group["momentum"] or 1.0) / longest, 0)
+    return factors.view(*tangent.shape[:-2], 1, 1)
+
+
 def _flat(options: Record) -> Record:
     """The options, Adam's spread out: schedulers change plain values, and `state_dict` saves them without pickle."""
     adam = options.get("momentum")

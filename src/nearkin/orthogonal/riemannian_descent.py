@@ -11,7 +11,7 @@ from nearkin._check import check_choice
 from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, step_length
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, by_angle, first_moment, step_length
 from nearkin.orthogonal.retraction import RETRACTIONS, UNMEASURED, left_step, newton_schulz_unseen, right_step
 from nearkin.orthogonal.small_step import descend_small, is_small
 
@@ -44,6 +44,9 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     capturable: for "newton-schulz" (and "auto", which is then the same) without Adam: whether steps never wait for the
         device, as CUDA graphs need it. Steps of a norm above about 1/2 are then shortened; give check_finite=False too.
     maximize, layout, callback: see `GivensDescent`.
+
+    A group may have "by_angle", as `orthogonal_optimizer` gives it: lr is then in radians, whatever the objective's
+    scale. Adam-like steps are so anyhow.
 
     References
     ----------
@@ -101,16 +104,19 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         return fits and not (often and state["step"] % often == 0) and descend_small(X, G, group, state)
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-        if group.get("capturable"):
-            square = X.shape[-2] == X.shape[-1]  # no number is read from the device
-            M = first_moment(right_skew(X, G) if square else G, group, state)
+        square = X.shape[-2] == X.shape[-1]
+        A = right_skew(X, G) if square else G  # what has moments
+        if group.get("by_angle") and group.get("betas") is None:
+            A = A * by_angle(A if square else G - X @ (G.mT @ X), group, state)
+        if group.get("capturable"):  # no number is read from the device
+            M = first_moment(A, group, state)
             step = X @ M if square else M - X @ (M.mT @ X)
             return newton_schulz_unseen(X, X - group["lr"] * step)
-        if X.shape[-2] == X.shape[-1]:
-            direction, length = _skew_direction(right_skew(X, G), group, state)
+        if square:
+            direction, length = _skew_direction(A, group, state)
             measured = state["step"] % UNMEASURED == 1
             return right_step(X, direction, length, _retraction(X, group), measured=measured)
-        M = first_moment(G, group, state)
+        M = first_moment(A, group, state)
         batch = (-1, *X.shape[-2:])
         raw = [] if group.get("betas") is None else list(drop_normal(X, G).view(batch))
         length = step_length(raw, group, state)
