@@ -158,7 +158,8 @@ class AllPairsLoss:
 
     Everything costs O(nnz k + (m + n) k^2); the k x k sums are float64 for every dtype of P and Q, and all others
     float32 at least, also for embeddings of 16 bits and under autocast. Calling the loss gives a differentiable scalar:
-    `loss(left(u), right(v)).backward()` reaches any towers.
+    `loss(left(u), right(v)).backward()` reaches any towers. u and v are all rows: of a mini-batch, most pairs would be
+    missing. For mini-batches take `TwoTower(loss="in-batch-softmax")`.
 
     Parameters
     ----------
@@ -476,6 +477,6 @@ def check_embedding(X: ArrayLike, name: str, rows: int, like: Tensor | None) -> 
         raise TypeError(f"{name} is {kind}; it must be a float32 or float64 tensor, pass torch.as_tensor({name}, ...)")
     if X.ndim != 2 or X.shape[0] != rows or X.shape[1] < 1 or (like is not None and X.shape[1] != like.shape[1]):
         width = "k >= 1" if like is None else like.shape[1]
-        raise ValueError(f"{name} has shape {tuple(X.shape)}; it must be ({rows}, {width})")
+        raise ValueError(f"{name} has shape {tuple(X.shape)}; it must be ({rows}, {width}), all rows, no mini-batch")
     if like is not None and (X.dtype, X.device) != (like.dtype, like.device):
         raise TypeError(f"{name} is {X.dtype} on {X.device}; it must be {like.dtype} on {like.device}, as P")
