@@ -12,7 +12,7 @@ from nearkin._distributed import current
 from nearkin._fields import FileOrFrame, Record, StrPath, counted
 from nearkin._storage import check_target, saving_folder
 from nearkin.data.comparisons.forms import turn
-from nearkin.data.comparisons.votes import held_out_noise_floor, number_judgements, number_questions, split_comparisons
+from nearkin.data.comparisons.votes import held_out_noise_floor, number_judgements, split_comparisons
 from nearkin.data.formats.parquet import write_table
 from nearkin.embedding.ordinal.answers import count_per_object, doubts, error_interval, n_judgements
 from nearkin.embedding.ordinal.estimator import KIND, embedding_config, write_embedding
@@ -144,12 +144,11 @@ def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tup
 
 
 def _noise_floor(answers: Comparisons) -> tuple[float | None, str]:
-    """The least error of any model on new answers, by questions asked at least twice; None if they are few."""
-    repeated = int((np.bincount(number_questions(answers)) >= 2).sum())
+    """The least error of any model on new answers, by questions answered at least twice; None if they are few."""
+    floor, repeated = held_out_noise_floor(answers)
     asked = f"{counted(repeated, 'question')} asked more than once"
     if repeated < _REPEATED:
         return None, f"{asked}, too few to estimate the noise of the answers"
-    floor = held_out_noise_floor(answers)
     return floor, f"no model errs below about {floor:.3f} on new answers, by {asked}"
 
 

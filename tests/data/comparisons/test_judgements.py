@@ -167,6 +167,6 @@ def test_the_noise_floor_is_of_answers_without_a_common_rating():
     twice, apart = [], []
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        twice.append(held_out_noise_floor(rated(rng, raters=1, n=8, noise=0.5, repeats=2)))
-        apart.append(held_out_noise_floor(rated(np.random.default_rng(seed), raters=6, n=8, noise=0.5)))
+        twice.append(held_out_noise_floor(rated(rng, raters=1, n=8, noise=0.5, repeats=2))[0])
+        apart.append(held_out_noise_floor(rated(np.random.default_rng(seed), raters=6, n=8, noise=0.5))[0])
     assert np.mean(twice) == pytest.approx(np.mean(apart), rel=0.07)

@@ -194,11 +194,6 @@ def _untold(table: Table, form: str | None) -> ValueError:
     )
 
 
-def _scale_of(rating: Column) -> str:
-    ratings = rating.numbers(gaps=True)
-    return f"scale=({np.nanmin(ratings):g}, {np.nanmax(ratings):g})"
-
-
 def _rows(
     form: str, shown: list[Column], columns: dict[str, Column], value: str | None, scale: tuple[float, float] | None
 ) -> tuple[Coded, Record]:
@@ -245,8 +240,8 @@ def _on_scale(rating: Column, scale: tuple[float, float] | None) -> tuple[np.nda
         return ratings, False
     if scale is None:
         raise ValueError(
-            f"{rating.title} holds ratings; type the scale, the rating that means farthest first: {_scale_of(rating)} "
-            "if these are its ends and a high rating means near"
+            f"{rating.title} holds ratings; type the scale, the rating that means farthest first: "
+            f"scale=({ratings.min():g}, {ratings.max():g}) if these are its ends and a high rating means near"
         )
     low, high = sorted(scale)
     outside = (ratings < low) | (ratings > high)

@@ -74,32 +74,34 @@ def _by_first(values: np.ndarray) -> np.ndarray:
     return place[number.ravel()]
 
 
-def held_out_noise_floor(comparisons: Comparisons) -> float:
-    """The error on new answers that no model can beat, in [0, 1/2], from questions that were answered at least twice.
+def held_out_noise_floor(comparisons: Comparisons) -> tuple[float, int]:
+    """The error on new answers that no model can beat, in [0, 1/2], and the number of questions that were answered at
+    least twice, which give it; NaN without any.
 
     With p the share of one answer among all that would be given to a question, the best model errs with min(p, 1 - p)
     and two answers disagree with chance D = 2 p (1 - p), so that min(p, 1 - p) = (1 - sqrt(1 - 2 D)) / 2. The mean of
     D over questions, weighted by their answers, is estimated without bias from pairs of answers and put into this
     formula. It is convex in D: where some questions are harder than others, the floor lies above the number returned
-    (Jensen). One row is one answer, whatever its weight; answers with a common judgement are no pair. ValueError if no
-    question was answered twice.
+    (Jensen). A row is as many answers as its weight where all weights are whole numbers, as of votes, else one; answers
+    with a common judgement are no pair.
     """
-    number, first = _questions(comparisons)
+    (number, first), weights = _questions(comparisons), comparisons.weights
+    counts = np.ones(len(number)) if weights is None or (weights % 1).any() else weights.astype(np.float64)
     judgements = np.arange(len(number)) if comparisons.judgements is None else comparisons.judgements
-    low, high = np.where(
-        first[:, None], *(judgements.reshape(len(number), -1)[:, ends] for ends in ([0, -1], [-1, 0]))
-    ).T
+    ends = judgements.reshape(len(number), -1)[:, [0, -1]]
+    low, high = np.where(first[:, None], ends, ends[:, ::-1]).T
     pairs = np.zeros((2, number.max(initial=-1) + 1))  # of a question's answers: all, and those that disagree
-    for sign, *common in ((1,), (-1, low), (-1, high), (1, low, high)):
+    terms = (1,), (-1, low), (-1, high), (1, low, high)
+    for sign, *common in terms[: 1 if comparisons.judgements is None else 4]:
         group = _by_first(np.stack([number, *common], axis=1))
-        total, ones = np.bincount(group), np.bincount(group, first)
+        total, ones = np.bincount(group, counts), np.bincount(group, first * counts)
         question = number[np.unique(group, return_index=True)[1]]
         pairs += [sign * np.bincount(question, count) for count in (total * (total - 1) / 2, ones * (total - ones))]
     repeated = pairs[0] > 0
     if not repeated.any():
-        raise ValueError("no question was answered twice; the noise floor cannot be told from these comparisons")
-    share = float(np.average((pairs[1] / np.maximum(pairs[0], 1))[repeated], weights=np.bincount(number)[repeated]))
-    return 0.5 * (1.0 - float(np.sqrt(max(0.0, 1.0 - 2.0 * share))))
+        return np.nan, 0
+    share = np.average((pairs[1] / np.maximum(pairs[0], 1))[repeated], weights=np.bincount(number, counts)[repeated])
+    return 0.5 * (1.0 - float(np.sqrt(max(0.0, 1.0 - 2.0 * share)))), int(repeated.sum())
 
 
 def count_contradictions(comparisons: Comparisons) -> int:
