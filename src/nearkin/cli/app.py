@@ -185,7 +185,7 @@ def _with_options(text: str, options: dict[str, str]) -> str:
     return re.sub(r"`(\w+)`", lambda found: options.get(found[1], f"`{found[1]}`"), text)
 
 
-_READING = {name: option_of(name)[0] for name in ("header", "delimiter", "encoding", "threads")}
+_ANY = {name: option_of(name)[0] for name in ("header", "delimiter", "encoding", "threads", "keep_vectors")}
 
 
 class CommandGroup(TyperGroup):
@@ -237,7 +237,7 @@ class CommandGroup(TyperGroup):
             if os.environ.get("NEARKIN_DEBUG"):
                 raise
             options = self.running.options if self.running is not None else {}
-            code, line = BAD_INPUT, explained(error, {**options, **_READING})
+            code, line = BAD_INPUT, explained(error, {**_ANY, **options})
         with suppress(OSError):  # nobody reads stderr
             typer.echo(line, err=True, nl=bool(line))
         code = code if isinstance(code, int) else 0

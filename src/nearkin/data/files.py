@@ -34,6 +34,7 @@ _INSTEAD = {  # endings that are not read -> what to type
     ".xz": "unxz -k {path!r}",
     **dict.fromkeys((".xls", ".ods"), "save the sheet as .xlsx or .csv"),
     **dict.fromkeys((".pt", ".pth"), "np.save('X.npy', torch.load({path!r}).float().numpy())"),
+    **dict.fromkeys((".pkl", ".pickle"), "np.save('X.npy', pandas.read_pickle({path!r})), if you trust who wrote it"),
     ".npy": "np.savez('X.npz', triplets=np.load({path!r})) of comparisons, or pass pandas.DataFrame(np.load({path!r}))",
     ".json": "the ending .jsonl if every line is an object, else pandas.read_json({path!r}).to_parquet('t.parquet')",
     ".mtx": "scipy.sparse.save_npz('m.npz', scipy.io.mmread({path!r}).tocsr())",

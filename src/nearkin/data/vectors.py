@@ -231,7 +231,7 @@ def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str],
         return names, ids
     what = f"{table.name} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
     way = f"type which hold the vectors: columns=[{listed(map(repr, lists or numeric))}], or of a file, its name:x,y"
-    if not lists and not numeric:
+    if not lists and not {*numeric} - {ids}:
         cells = f"frame[{list(table.columns)[-1][:40]!r}]"
         way = f"lists in text are read by {cells}.map(ast.literal_eval)"
     raise ValueError(f"{what}, of {listed(table.columns)}; {way}")
