@@ -59,11 +59,14 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_the_dimension_is_chosen(answers, tmp_path):
-    chosen = embed_comparisons(answers, out=tmp_path / "a", dim="auto", missing="drop")
-    assert chosen["dim"] == 2
-    assert any(note.startswith("dimension 2 is the smallest") for note in chosen["notes"])
-    assert nk.OrdinalEmbedding.load(tmp_path / "a").dimension_curve_["dimension"][:2] == [1, 2]
+def test_after_rankings_rankings_are_asked(tmp_path):
+    rows = [np.random.default_rng(seed).permutation(9)[:5] for seed in range(30)]
+    file = tmp_path / "ranked.csv"
+    file.write_text(
+        "anchor,rank1,rank2,rank3,rank4\n" + "".join(",".join(map("o{}".format, row)) + "\n" for row in rows)
+    )
+    embed_comparisons(file, out=tmp_path / "map", form="ranking")
+    assert (tmp_path / "map/questions.csv").read_text().startswith("anchor,object1,object2,object3,object4\n")
 
 
 @pytest.mark.usefixtures("no_pictures")

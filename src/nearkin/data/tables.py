@@ -412,7 +412,7 @@ class Table:
         ways = ["rename it", " and ".join(f"{role}=..." for role in roles if role in typed)]
         text = f"{self.name} has no column with a usual name of {usual}; {' or type '.join(filter(None, ways))}, of "
         text += listed(self.columns) + "; if the first line is data, header=False" * (self.header is True)
-        text += "; comparisons have columns anchor, near, far, or form='rated' (docs/reading.md)" * (len(roles) > 1)
+        text += "; comparisons: anchor, near, far, form='ranking' or form='rated' (docs/reading.md)" * (len(roles) > 1)
         return ValueError(text)
 
     def reading(

@@ -86,16 +86,13 @@ def embed_comparisons(
     record["notes"] = notes = [*record["notes"], *direction, *reversal_notes]
     if dim == "auto":
         tried = cast(Record, model.dimension_curve_)
-        if min(tried["error"]) >= tried["chance"]:
-            notes.append(
-                f"no dimension predicts held-out answers: the least error is {min(tried['error']):.3f}, and coin flips "
-                f"have {tried['chance']:.3f} or more 19 times of 20; collect more answers, or doubt the map. Dimension "
-                f"{model.n_components_} is the smallest"
-            )
-        else:
-            notes.append(
-                f"dimension {model.n_components_} is the smallest whose error is within one standard error of the least"
-            )
+        notes.append(
+            f"dimension {model.n_components_} is the smallest whose error is within one standard error of the least"
+            if min(tried["error"]) < tried["chance"]
+            else f"no dimension predicts held-out answers: the least error is {min(tried['error']):.3f}, and coin "
+            f"flips have {tried['chance']:.3f} or more 19 times of 20; collect more answers, or doubt the map. "
+            f"Dimension {model.n_components_} is the smallest"
+        )
     notes.append(
         f"held-out error {error:.3f}, 90 % interval {low:.3f} to {high:.3f}, on {counted(len(test), 'comparison')} "
         f"from {counted(record['held_out_judgements'], 'judgement')} that were not trained on; {floor_note}"
@@ -104,7 +101,8 @@ def embed_comparisons(
         notes.append(f"map.png shows boxes for {missing}, which its font lacks; map.svg and the report do not")
     if model.rater_reliability_ is not None:
         record["rater_reliability"] = {str(rater): weight for rater, weight in model.rater_reliability_.items()}
-    record["next_queries"] = model.next_queries(NEXT).tolist()
+    form = "ranking" if columns.get("form") == "ranking" else "triplet"
+    record["next_queries"] = model.next_queries(NEXT, form=form).tolist()
     if current().rank == 0:
         _write(out, model, answers, record, overwrite)
     return record
@@ -179,8 +177,9 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
         points = {f"x{c + 1}": model.embedding_[:, c] for c in range(model.n_components_)}
         columns = {"object": model.objects_, **points, "answers": count_per_object(model.comparisons_)}
         write_table(folder / "coordinates.csv", [columns], ".csv")
-        asked = np.array(record["next_queries"], object).reshape(-1, 3).T
-        write_table(folder / "questions.csv", [dict(zip(("anchor", "left", "right"), asked, strict=True))], ".csv")
+        asked = np.array(record["next_queries"] or np.empty((0, 3)), object).T
+        shown = ["left", "right"] if len(asked) == 3 else [f"object{place}" for place in range(1, len(asked))]
+        write_table(folder / "questions.csv", [dict(zip(["anchor", *shown], asked, strict=True))], ".csv")
         map_of_all = plot_map(model.embedding_, model.objects_.tolist(), draws=draws)
         _save(map_of_all.get_figure(), folder / "map")
         if record["curves"]:
