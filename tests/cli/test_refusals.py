@@ -92,7 +92,7 @@ ids X.npy --levels 1 --codes 32 | need 32 to 32^1 = 32: type other levels or cod
 ids X.npy --codes 512 | ids need 512 to 512^3
 ids X.npy --ids labels.npy | occur more than once
 export idx --to faiss | target is 'faiss'; it must be one of 'lance', 'pgvector'
-export idx --to pgvector --out x | pgvector takes dsn, name, overwrite, form: got an unexpected
+export idx --to pgvector --out x | pgvector takes --dsn ..., --name ..., --overwrite ..., --form ...: got an unexpected
 export idx --to pgvector --dsn "host=127.0.0.1 port=1" | PostgreSQL at host=127.0.0.1 port=1 gives no
 compress X.npy --threads 0 | --threads is 0; it must be at least 1
 compress X.npy --quiet --verbose | contradict each other

@@ -102,7 +102,7 @@ def make_target(to: str, /, **options: Any) -> Target:
     try:
         bound = signature.bind(**{option: value for option, value in options.items() if value is not None})
     except TypeError as error:
-        raise TypeError(f"{to} takes {', '.join(signature.parameters)}: {error}") from None
+        raise TypeError(f"{to} takes {', '.join(f'{name}=...' for name in signature.parameters)}: {error}") from None
     return kind(**bound.arguments)
 
 

@@ -329,8 +329,7 @@ def judge_codes(
     truth = exact_neighbors(file, Q, k, exact_metric(index), callback, own=index.ids, queries_are=rows)
     by = by if rows is not None else counted(len(Q), "query", "queries")
     own = None if rows is None else index.row_ids[rows]
-    found = FullSearch(index, Q, k, own=own).recalls(truth, [(k, k)])
-    recall = found[k, k]
+    recall = FullSearch(index, Q, k, own=own).recalls(truth, [(k, k)])[k, k]
     return {f"{k}-recall@{k}": float(recall.mean()), "recall_interval": mean_interval(recall), "judged_by": by}
 
 

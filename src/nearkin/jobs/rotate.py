@@ -105,7 +105,7 @@ def rotate(
     overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
     """
     if (for_ is None) == (with_ is None):
-        raise ValueError("say what to rotate the vectors for: an engine, or with a folder for queries")
+        raise ValueError("say what to rotate the vectors for: for_=..., an engine, or with_=..., a folder, for queries")
     check_file(out, overwrite, [vectors, queries, with_], ENDINGS)
     file = open_file(vectors)
     if with_ is not None:

@@ -151,6 +151,7 @@ def laid_out(record: Fields) -> Layout:
             continue
         rows = _rows(value)
         if rows is not None:
+            lines += [f"{title}: {why}" for row in rows if (why := row.pop("why", None))]  # too long for a cell
             tables.append(_table(title, rows))
         elif isinstance(value, Mapping) and any(_rows(one) for one in value.values()):
             inner = laid_out(value)
@@ -194,7 +195,8 @@ def _opened(row: Fields) -> list[Record]:
 
 def _table(title: str, rows: list[Record]) -> Table:
     """Rows as a table of the columns that hold something; of few rows with many columns, a column for each of them."""
-    named = dict.fromkeys(name for row in rows for name in row)
+    # the name of a candidate has its settings
+    named = dict.fromkeys(name for row in rows for name in row if not name.endswith(" setting"))
     names = [name for name in named if any(row.get(name) is not None for row in rows)]
     columns = [name.replace("_", " ") for name in names]
     cells = [[_cell(row.get(name), name) for name in names] for row in rows]

@@ -44,7 +44,7 @@ def similar(
     overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
     """
     if bool(names) == all_:
-        raise ValueError("say what to find similar ones of: ids behind the folder, or all")
+        raise ValueError("say what to find similar ones of: ids behind the folder, or all_=True")
     check_file(out, overwrite, [folder], ANSWER_ENDINGS)
     steps, k, others = Steps(), check_integer(k, "k", low=1), inputs.Unknown.of(unknown)
     with steps.step("load"):
