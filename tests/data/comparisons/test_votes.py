@@ -28,7 +28,3 @@ def test_the_noise_floor_is_the_error_of_the_best_model(rng, p):
 def test_the_noise_floor_is_a_lower_bound_where_questions_differ(rng):
     p = rng.uniform(0.5, 1.0, 4000)
     assert 0.1 < floor_of(asked(4000, 4, p, rng))[0] < np.minimum(p, 1 - p).mean()
-
-
-def test_without_repetition_there_is_no_floor():
-    assert floor_of(comparisons_from_array([[0, 1, 2], [1, 2, 0]]))[1] == 0
