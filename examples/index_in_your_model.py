@@ -23,7 +23,7 @@ def main() -> None:
         i = torch.randint(500, (256,))
         j = liked[i, torch.randint(5, (256,))]
         quantized, distortion = layer(right(items[j]))
-        loss = torch.nn.functional.cross_entropy(left(users[i]) @ quantized.T, torch.arange(256)) + 0.1 * distortion
+        loss = torch.nn.functional.cross_entropy(left(users[i]) @ quantized.T, torch.arange(256)) + distortion
         for optimizer in moving:
             optimizer.zero_grad()
         loss.backward()

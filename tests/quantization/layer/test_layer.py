@@ -67,7 +67,9 @@ def test_the_gradient_is_the_definitions(coarse: bool, n: int) -> None:
     torch.testing.assert_close(distortion, distortion_defined)
     ours = torch.autograd.grad((T * G).sum() + 3 * distortion, (x, R, C))
     wanted = torch.autograd.grad((T_defined * G).sum() + 3 * distortion_defined, (x, R, C))
-    torch.testing.assert_close(ours[0], wanted[0], rtol=1e-4, atol=1e-4)
+    delta, spread = (x - T).detach(), (x - x.mean(0)).detach()  # the pull to the codes is free of scales
+    pull = G.norm() * delta.norm() / (delta.square().sum() + spread.square().sum()) * delta
+    torch.testing.assert_close(ours[0], G + pull, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(ours[2], wanted[2], rtol=1e-4, atol=1e-4)
     skew = [R.detach().T @ g - g.T @ R.detach() for g in (ours[1], wanted[1])]  # all that turns a rotation
     torch.testing.assert_close(*skew, rtol=1e-3, atol=1e-3)
@@ -83,6 +85,13 @@ def test_phases_pass_collect_and_train() -> None:
         seen.append((layer.phase, bool(torch.equal(T, x)), float(distortion.detach()) > 0))
     assert seen == [("pass", True, False)] * 2 + [("collect", True, False)] + [("train", False, True)] * 2
     assert layer.phases.buffer.numel() == 0
+    first = layer.codebooks.detach().clone()
+    for step in range(4):
+        layer.eval()  # nothing is counted or collected
+        layer(rows(64, step))
+        layer.train()(10 + rows(64, step))
+    assert float((layer.codebooks.detach() - first).abs().amax()) > 5  # started again after twice the steps
+    assert layer.phases.due == 18
 
 
 @each(("rotation", "centroids"), [*zip(ROTATIONS, cycle(["average", "gradient"]))])

@@ -62,9 +62,7 @@ class LayerCentroids(nn.Module):
         batch = torch.zeros_like(self.sums), torch.zeros_like(self.counts)
         add_rows(X, codes, *batch)
         for part in batch if several() else ():
-            sent = part.to(X.device)
-            dist.all_reduce(sent)
-            part.copy_(sent)
+            part.copy_(summed(part.to(X.device)))
         share = (1 - batch[1][0].sum() / self.horizon).clamp_min(0)
         for total, part in zip((self.sums, self.counts), batch, strict=True):
             total.mul_(share.to(total.dtype)).add_(part)
@@ -124,6 +122,13 @@ def take_from_first(tensors: list[Tensor], device: torch.device) -> None:
         sent = tensor.detach().to(device).contiguous()
         dist.broadcast(sent, 0)
         tensor.detach().copy_(sent)
+
+
+def summed(x: Tensor) -> Tensor:
+    """The sum of the x of all ranks, in place."""
+    if several():
+        dist.all_reduce(x)
+    return x
 
 
 def gathered(x: Tensor) -> Tensor:

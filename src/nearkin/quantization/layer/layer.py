@@ -20,7 +20,15 @@ from nearkin.orthogonal.optimizer import Adam
 from nearkin.quantization.codebooks import CoarseQuantizer, assign, decode
 from nearkin.quantization.faiss_bridge import MAX_BITS
 from nearkin.quantization.layer import curvature
-from nearkin.quantization.layer.centroids import LayerCentroids, gathered, is_first, on_host, several, take_from_first
+from nearkin.quantization.layer.centroids import (
+    LayerCentroids,
+    gathered,
+    is_first,
+    on_host,
+    several,
+    summed,
+    take_from_first,
+)
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.records import RowForms
 
@@ -63,9 +71,13 @@ class StraightThrough(torch.autograd.Function):
 
     so that, for incoming gradients g of T and g_D of the distortion, and with delta = x - T:
 
-        dx = g + (2 g_D / b) delta                      (R R^T = 1: no matrix product)
+        dx = g + |g| |delta| / (|delta|^2 + |x - mean x|^2) delta       (Frobenius norms over the batch)
         dC = scatter of g R - (2 g_D / b) (z - y) to the chosen centroids
         dR = delta^T (g R - (2 g_D / b) y) = delta^T (g - (2 g_D / b) y R^T) R      (None unless `turns`)
+
+    The first is not the definition's g + (2 g_D / b) delta: the right weight of that pull depends on the scales of loss
+    and vectors. Here its norm over that of g is the distortion's share of the variance, so that small errors pull
+    little, and large ones as strongly as the loss. g_D moves rotation and codebooks only.
 
     The last is the gradient up to a part normal to SO(d): only the skew part of R^T dR changes R, and
     skew(z^T h - y^T h) = skew((z - y)^T h) as y^T y is symmetric; two products instead of four. Coarse
@@ -93,7 +105,13 @@ class StraightThrough(torch.autograd.Function):
         need_x, need_R, need_C = ctx.needs_input_grad[:3]
         share = 2 * g_distortion / max(len(x), 1)
         delta = x - T
-        dx = torch.addcmul(g, delta, share.expand_as(delta)) if need_x else None
+        dx = None
+        if need_x:
+            total = summed(torch.cat([x.sum(0), x.new_full((1,), len(x))]))
+            parts = g, delta, x - total[:-1] / total[-1]
+            slope, error, spread = summed(torch.stack([part.square().sum() for part in parts]))
+            pull = (slope * error).sqrt() / (error + spread).clamp_min(torch.finfo(x.dtype).tiny)
+            dx = torch.addcmul(g, delta, pull.expand_as(delta))  # pull is a tensor: no number is read from a device
         dC = None
         if need_C:
             M, K, width = ctx.shape
@@ -123,17 +141,22 @@ class Phases(nn.Module):
         self.wanted: int = max(buffer_size, fewest)
         self.now: int = PASS if warmup_steps else COLLECT
         self.steps: int = 0
+        self.due: int = 0  # the step of training from which vectors are collected again; 0 for never
         self.register_buffer("buffer", torch.zeros(0, d))
 
     def get_extra_state(self) -> Tensor:
-        return torch.tensor([self.now, self.steps])
+        return torch.tensor([self.now, self.steps, self.due])
 
     def set_extra_state(self, state: Tensor) -> None:
-        self.now, self.steps = state.tolist()
+        self.now, self.steps, self.due = state.tolist()
+
+    def collects(self) -> bool:
+        """Whether the next vectors are counted or collected by `take`."""
+        return self.now != TRAIN or 0 < self.due <= self.steps
 
     def take(self, x: Tensor) -> bool:
         """Count a step on vectors x (b, d); returns whether enough are collected to start."""
-        self.steps += 1
+        self.steps += self.now != TRAIN  # `forward` counts those of training
         if self.now == PASS:
             if self.steps <= self.warmup_steps:
                 return False
@@ -144,7 +167,7 @@ class Phases(nn.Module):
 
     def finish(self) -> None:
         """Begin training; frees the collected vectors."""
-        self.now = TRAIN
+        self.now, self.due = TRAIN, 0
         self.buffer = self.buffer.new_zeros(0, self.buffer.shape[1])
 
     def _load_from_state_dict(self, state: dict, prefix: str, *others: object) -> None:
@@ -201,10 +224,14 @@ class IndexingLayer(nn.Module):
     """T(x) = phi(x R) R^T with a straight-through gradient: towers, rotation and codebooks train together.
 
     `forward(x (b, d))` returns the quantized rows (b, d) and the distortion (1/b) ||x R - phi(x R)||^2, to be added to
-    the loss (GCD, eq. 1). Training goes through phases that are part of the `state_dict`: vectors "pass" unchanged for
-    `warmup_steps` steps; the layer "collects" `buffer_size` vectors; rotation and codebooks start from them by
-    `ProductQuantizer`'s learner; then they "train". The distortion is 0 until the start. In `eval()` nothing is
-    trained, and vectors get the same codes as by `codes` and in an index of `to_quantizer()`.
+    the loss (GCD, eq. 1). It moves rotation and codebooks, so that any weight will do; vectors are pulled to their
+    codes by the gradient of what is quantized, in proportion to the loss's.
+
+    Training goes through phases that are part of the `state_dict`: vectors "pass" unchanged for `warmup_steps` steps;
+    the layer "collects" `buffer_size` vectors; rotation and codebooks start from them by `ProductQuantizer`'s learner;
+    then they "train". They start again from present vectors whenever the number of steps has doubled, but not after
+    `start` or `start_from`. The distortion is 0 until the start. In `eval()` nothing is trained, and vectors get the
+    same codes as by `codes` and in an index of `to_quantizer()`.
 
     `torch.compile` breaks its graph at this layer, whose codes come from FAISS: only the towers are compiled. It
     computes in float32, also under autocast and in a module of another type. On a device a training step synchronizes
@@ -308,7 +335,7 @@ class IndexingLayer(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Quantized rows (b, d) and the distortion; ValueError for another width or vectors that are not finite."""
         self._check(x)
-        if self.training and self.phase != "train":
+        if self.training and self.phases.collects():
             self._collect(x.detach())
         if self.phase != "train" or not (self.training or len(x)):
             return self._tied(x), x.new_zeros(())
@@ -452,6 +479,7 @@ class IndexingLayer(nn.Module):
             learned = [*self.rotation.parameters(), *self.centroids.state_dict().values(), self.coarse]
             take_from_first(learned, rows.device)
             self.phases.finish()
+        self.phases.due = 2 * self.phases.steps
 
     def _tied(self, x: Tensor) -> Tensor:
         """x; in data-parallel training with every parameter in its graph, since DDP waits for a gradient of each."""
