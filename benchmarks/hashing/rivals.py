@@ -5,7 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
+from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin._compile import cached_njit
 from nearkin.hashing.bits import unpack_signs
@@ -318,7 +319,15 @@ def _improve_signs(targets, gram, H, mu, B):
                 break
 
 
-class DiscreteHashing(TransformerMixin, BaseEstimator):
+class PredictedClass(KNeighborsClassifier):
+    """The class that a vote of the nearest neighbours predicts, as the code: two codes are equal or not."""
+
+    def encode(self, X: np.ndarray) -> np.ndarray:
+        one_hot = np.eye(len(self.classes_), dtype=np.uint8)
+        return np.packbits(one_hot[np.searchsorted(self.classes_, self.predict(X))], axis=1)
+
+
+class DiscreteHashing(BaseEstimator):
     """Supervised discrete hashing (Shen et al. 2015) with its constants: bits B that a linear map takes to the classes,
     and that a linear map of the features takes to B, one bit at a time in five rounds."""
 
@@ -339,5 +348,5 @@ class DiscreteHashing(TransformerMixin, BaseEstimator):
         self.map_ = inverse @ B
         return self
 
-    def transform(self, X: np.ndarray) -> np.ndarray:
+    def encode(self, X: np.ndarray) -> np.ndarray:
         return np.packbits(np.c_[X, np.ones(len(X))] @ self.map_ >= 0, axis=1, bitorder="little")
