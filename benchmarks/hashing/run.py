@@ -10,7 +10,7 @@ know the labels of their rows, and the same without, on GIST, digits and two set
 import time
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from functools import partial, reduce
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import nearkin as nk
 from benchmarks.drawing import OURS, REST, RIVAL, legend, panels, save, styles
-from benchmarks.hashing import problems
+from benchmarks.hashing import problems, rivals
 from benchmarks.hashing.judge import Judge
 from benchmarks.hashing.problems import Features
-from benchmarks.hashing.rivals import (
-    BinaryAutoencoder,
-    DiscreteHashing,
-    KMeansHash,
-    PredictedClass,
-    SphericalHashing,
-)
 from benchmarks.jobs import Job, Row, command
 from benchmarks.options import RESULTS
 from benchmarks.table import Results
@@ -47,9 +40,9 @@ METHODS: dict[str, Callable[..., Any]] = {  # name -> (n_bits, random_state) -> 
     "random hyperplanes": nk.RandomHyperplanes,
     "random rotation": lambda n, **kw: nk.RandomHyperplanes(n, orthogonal=True, **kw),
     "PCA": nk.PCAHash,
-    "spherical": SphericalHashing,
-    "k-means": KMeansHash,
-    "autoencoder": BinaryAutoencoder,
+    "spherical": rivals.SphericalHashing,
+    "k-means": rivals.KMeansHash,
+    "autoencoder": rivals.BinaryAutoencoder,
     "ITQ": nk.ITQ,
     "ITQ, whitening 1/4": lambda n, **kw: nk.ITQ(n, whitening=0.25, **kw),
     "ITQ, whitening 1/2": lambda n, **kw: nk.ITQ(n, whitening=0.5, **kw),
@@ -92,11 +85,10 @@ PARTS: dict[str, tuple[Collection[str], Collection[str], tuple[int, ...], tuple[
 }  # part -> sets, methods without labels, bits, FAISS's methods
 
 
-def kernel_features(hasher: Any, X: np.ndarray, seed: int) -> Any:
-    """`hasher` behind 1,000 features of a Gaussian kernel, as many as SDH is printed with, whose width is the mean
-    distance of two vectors."""
+def kernel_features(hasher: Any, X: np.ndarray, seed: int, n: int) -> Any:
+    """`hasher` behind n features of a Gaussian kernel, whose width is the mean distance of two vectors."""
     gamma = 0.5 / float(X.var(axis=0).sum())
-    return make_pipeline(Nystroem(gamma=gamma, n_components=min(1000, len(X)), random_state=seed), hasher)
+    return make_pipeline(Nystroem(gamma=gamma, n_components=min(n, len(X)), random_state=seed), hasher)
 
 
 def measured(hasher: Any, train: np.ndarray, judge: Judge, labels: np.ndarray | None = None) -> Row:
@@ -105,10 +97,9 @@ def measured(hasher: Any, train: np.ndarray, judge: Judge, labels: np.ndarray | 
     hasher.fit(train, labels)
     fitted = time.process_time() - start
     *before, encoder = (step for _, step in hasher.steps) if isinstance(hasher, Pipeline) else [hasher]
-    base, queries = judge.features.base, judge.features.queries
-    for step in before:
-        base, queries = step.transform(base), step.transform(queries)
-    row = judge.codes(encoder.encode(queries), encoder.encode(base), isinstance(hasher, SphericalHashing))
+    parts = judge.features.base, judge.features.queries
+    base, queries = (reduce(lambda X, step: step.transform(X), before, part) for part in parts)
+    row = judge.codes(encoder.encode(queries), encoder.encode(base), isinstance(hasher, rivals.SphericalHashing))
     return row | {"fit seconds": fitted}
 
 
@@ -117,17 +108,22 @@ def cells(judge: Judge, part: str, quick: bool, seeds: int) -> Iterator[tuple[Ro
     f = judge.features
     rows = np.random.default_rng(1).permutation(len(f.base))[:ROWS]
     train, (_, methods, bits, peers) = f.base[rows], PARTS[part]
+    anchors = 500 if len(f.base) > 20_000 else 1000  # SDH is printed with 1,000
     for seed, n_bits in product(range(1 if quick else seeds), (32,) if quick else bits):
         found: dict[str, tuple[Any, np.ndarray | None]] = {}
         for name in methods if n_bits <= train.shape[1] else ():
             found[name] = METHODS[name](n_bits, random_state=seed), None
         if part == "labels":
-            y, made, rival = f.base_labels[rows], nk.OgE(n_bits, random_state=seed), DiscreteHashing(n_bits, seed)
+            y, made, rival = (
+                f.base_labels[rows],
+                nk.OgE(n_bits, random_state=seed),
+                rivals.DiscreteHashing(n_bits, seed),
+            )
             found["OgE, with labels"] = made, y
-            found["OgE on kernel features, with labels"] = kernel_features(made, train, seed), y
-            found["SDH on kernel features, with labels"] = kernel_features(rival, train, seed), y
+            found["OgE on kernel features, with labels"] = kernel_features(made, train, seed, anchors), y
+            found["SDH on kernel features, with labels"] = kernel_features(rival, train, seed, anchors), y
             if (n_bits, seed) == (32, 0):
-                found["class that 15 neighbours vote for"] = PredictedClass(15), y
+                found["class that 15 neighbours vote for"] = rivals.PredictedClass(15), y
         for way, (hasher, y) in found.items():
             yield {"method": way, "bits": n_bits, "seed": seed}, partial(measured, hasher, train, judge, y)
         for name in peers if n_bits <= train.shape[1] else ():
