@@ -46,8 +46,10 @@ def test_a_table_becomes_a_saved_model(table: Path, tmp_path: Path) -> None:
 def test_a_split_in_the_table_is_kept(table: Path, tmp_path: Path) -> None:
     pairs = nk.read_interactions(table, left="who", right="what")
     part = np.random.default_rng(0).choice([0, 0, 0, 0, 1, 2], len(pairs))
-    np.savez(tmp_path / "p.npz", user=pairs.rows, item=pairs.indices, split=part.astype(np.uint8))
+    columns = {"split": part.astype(np.uint8), "weight": np.where(np.arange(len(part)) < 9, 1e6, 1.0)}
+    np.savez(tmp_path / "p.npz", user=pairs.rows, item=pairs.indices, **columns)
     record = embed_pairs(tmp_path / "p.npz", out=tmp_path / "emb", dim=8)
+    assert any("1 % of the pairs hold 100.0% of the weight" in note for note in record["notes"])
     assert len(nk.TwoTower.load(tmp_path / "emb").seen_) == (part == 0).sum()
     assert "recall@20" in record
 

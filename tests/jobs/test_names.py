@@ -108,6 +108,10 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
     record = run_json("bridge", folder / "new.npy", *options, "--out", folder / "bridge")
     assert record["chosen"] == "orthogonal"
     assert record["kept"]["orthogonal"] > 0.99
+    assert record["notes"] == []
+    np.save(folder / "unlike.npy", np.random.default_rng(0).normal(size=old.shape))
+    other = ("--old", folder / "unlike.npy", "--metric", "l2")
+    assert "below half" in run_json("bridge", folder / "new.npy", *other, "--out", folder / "unlike")["notes"][0]
     mapped = folder / "mapped.npy"
     run_json("bridge", folder / "new.npy", "--with", folder / "bridge", "--out", mapped)
     np.testing.assert_array_equal(np.load(mapped), nk.Bridge.load(folder / "bridge").transform(new))

@@ -54,9 +54,15 @@ def bridge(
     with steps.step("learn"):
         made = nk.Bridge(metric=metric, random_state=seed).fit(*pairs)
     made.save(out, overwrite=overwrite)
+    kept = next(trial["value"] for trial in made.trials_ if trial["won"])
+    note = (
+        f"mapped queries find {kept:.0%} of the new encoder's neighbours; below half, they can answer worse than the "
+        "old encoder's: compare both by evaluate with qrels, or keep the old encoder for queries"
+    )
     return {
         "old": other.name, "new": file.name, "out": str(out), "pairs": len(other), "metric": metric,
         "chosen": made.kind_, "kept": {trial["candidate"]: trial["value"] for trial in made.trials_},
         "chance": max(trial["chance"] for trial in made.trials_), "seconds": steps.seconds,
+        "notes": [note] if kept < 0.5 else [],
         "next": [command("bridge", "Q.npy", **{"with": out}, out="Q_old.npy")],
     }  # fmt: skip

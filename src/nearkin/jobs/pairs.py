@@ -134,7 +134,7 @@ def fit_and_judge(
     that the short fits "trials" chose."""
     in_table = split not in SPLITS and pairs.split is not None and bool((pairs.split == 0).any())
     rule = split if split in SPLITS else "random"
-    judged: Record = {"quality": {}, "differences": {}, "held_out": None, "notes": []}
+    judged: Record = {"quality": {}, "differences": {}, "held_out": None, "notes": _of_weights(pairs)}
     judged["split"] = "column" if in_table else rule
     if rule != "none":
         parts = nk.data.split_given(pairs) if in_table else _split(pairs, rule, model.random_state)
@@ -143,13 +143,21 @@ def fit_and_judge(
         with steps.step("evaluate"):
             test, values, notes = _of_known(model, parts.train, parts.test, lambda of: judge(parts._replace(test=of)))
             judged |= {"quality": means(values), "differences": differences(values)}
-        judged |= {"held_out": _held_out(test), "trials": model.trials_, "notes": [*parts.notes, *notes]}
+        judged |= {"held_out": _held_out(test), "trials": model.trials_}
+        judged["notes"] += [*parts.notes, *notes]
         if in_table:
             return judged, parts.train
         model.set_params(loss=model.loss_, regularization=model.regularization_)
     with steps.step("train on all") as callback:
         model.fit(pairs, callback=callback)
     return {"trials": model.trials_} | judged, pairs
+
+
+def _of_weights(pairs: Interactions) -> list[str]:
+    """A note if the heaviest hundredth of the pairs have most of the weight."""
+    share = np.sort(pairs.weights)[-max(1, len(pairs) // 100) :].sum() / max(pairs.weights.sum(), 1e-12)
+    note = f"1 % of the pairs hold {share:.1%} of the weight; leave its column out, unless it counts observations"
+    return [note] if share > 0.5 and len(pairs) >= 100 else []
 
 
 def _trained_further(

@@ -199,7 +199,8 @@ def _table(title: str, rows: list[Record]) -> Table:
     named = dict.fromkeys(name for row in rows for name in row if not name.endswith(" setting"))
     names = [name for name in named if any(row.get(name) is not None for row in rows)]
     columns = [name.replace("_", " ") for name in names]
-    cells = [[_cell(row.get(name), name) for name in names] for row in rows]
+    ids = {names[0], "ids"} if title == "answers" else set[str]()  # are copied, so they have no thousands' separators
+    cells = [[str(row[name]) if name in ids else _cell(row.get(name), name) for name in names] for row in rows]
     if len(rows) < 5 < len(columns):
         turned = [list(line) for line in zip(columns, *cells, strict=True)]
         return Table(title, [str(cell) for cell in turned[0]], turned[1:])
