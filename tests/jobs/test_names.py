@@ -109,7 +109,7 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
     assert record["chosen"] == "orthogonal"
     assert record["kept"]["orthogonal"] > 0.99
     assert record["notes"] == []
-    np.save(folder / "unlike.npy", np.random.default_rng(0).normal(size=old.shape))
+    np.save(folder / "unlike.npy", np.random.default_rng(1).normal(size=old.shape))
     other = ("--old", folder / "unlike.npy", "--metric", "l2")
     assert "below half" in run_json("bridge", folder / "new.npy", *other, "--out", folder / "unlike")["notes"][0]
     mapped = folder / "mapped.npy"
