@@ -329,9 +329,9 @@ def best(
     """Choose a codec, its rotation and start at no more than `n_bytes` a vector.
 
     All `candidates` are screened by short fits on 4,096 vectors at most. Of those that no other leads by more than one
-    standard error, the one that adds up the fewest centroids wins. If it is a sum, the longest one level within a point
-    wins instead, as it gains most from a full fit; of codes for known vectors (below) the longest whose codebooks are
-    no larger than the vectors. The winner alone is fitted in full.
+    standard error, the longest sum of centroids wins, which gains most from a full fit; of sums one is level within a
+    point, and of codes for known vectors (below) where its codebooks are no larger than the vectors. The winner alone
+    is fitted in full.
 
     Recall is higher for vectors that codes were trained on than for others, long sums above all; the vectors to be
     found are therefore mixed as the index's: all trained on where X is all and has at most 16,384 vectors, hardly any
@@ -419,19 +419,21 @@ def _names(X: np.ndarray, n_bytes: int, metric: str, known: bool, methods: Itera
 
 
 def _lengthened(trial: Trial[str], size: Size, n_known: int) -> str:
-    """The winner of short fits; in place of a sum the longest one that trails none by more than a point or a standard
-    error. Long sums gain most from the vectors and rounds that short fits leave out. Residual codes over short sums, in
-    short and in full fits: sentences in 12 bytes +.004, +.032; words +.001, +.010; SIFT in 8 -.010, +.009; GIST -.021,
-    +.013 (2026-11-29).
+    """The longest sum that trails none by more than a standard error, and no shorter sum by more than a point; else the
+    winner of short fits. Long sums gain most from the vectors and rounds that short fits leave out. Residual codes over
+    short sums, in short and in full fits: sentences in 12 bytes +.004, +.032; words +.001, +.010; SIFT in 8 -.010,
+    +.009; GIST -.021, +.013. Short sums over product codes of digits: -.002, +.010 (2026-11-29).
 
-    Codes for `n_known` vectors that are trained on gain more: SIFT in 16 bytes +.052, other images +.030. Of these the
+    Codes for `n_known` vectors that are trained on gain more: SIFT in 16 bytes +.052, digits +.030. Of these the
     longest sum wins whose codebooks, of which such a code has two sets, are no larger than the vectors.
     """
     winner, chains = trial.winner(), {name: CODECS[name].chain(size) for name in trial.values}
-    longer = [name for name in chains if 1 < chains[winner] < chains[name]]
-    small = {name for name in longer if 2 * chains[name] * size.n_centroids <= n_known}
+    if trial.values[winner].min() == 1:  # nothing to gain
+        return winner
+    longer, slack = [name for name in chains if chains[winner] < chains[name]], _TIE if chains[winner] > 1 else 0.0
+    small = {name for name in longer if slack and 2 * chains[name] * size.n_centroids <= n_known}
     leads = {name: [trial.lead(other, name) for other in chains] for name in longer}
-    level = {name for name in longer if all(lead.mean <= max(lead.error, _TIE) for lead in leads[name])}
+    level = {name for name in longer if all(lead.mean <= max(lead.error, slack) for lead in leads[name])}
     return max([winner, *small, *level], key=lambda name: chains[name])
 
 
