@@ -86,6 +86,15 @@ def test_other_files_in_a_saved_folder_are_named_and_stay(tmp_path: Path) -> Non
         assert os.path.lexists(folder / name)
 
 
+def test_a_part_of_a_saved_folder_is_changed_only_with_it(tmp_path: Path) -> None:
+    with saving_folder(tmp_path / "whole", "store", {}) as fresh:
+        save(fresh / "part", "old")
+    for name, folder in (("part", True), ("part/config.json", False)):
+        with pytest.raises(ValueError, match=rf"{name} is a part of .*whole, which lists its files: load"):
+            check_target(tmp_path / "whole" / name, True, folder=folder)
+    save(tmp_path / "whole", "new")
+
+
 def test_what_came_during_the_work_is_not_replaced(tmp_path: Path) -> None:
     def long_work(overwrite: bool) -> None:
         with saving_folder(tmp_path / "x", "lance export", {}, overwrite):

@@ -29,7 +29,7 @@ from nearkin._storage.atomic import replacing as replacing
 from nearkin._storage.atomic import sweep as sweep
 from nearkin._storage.atomic import sync as sync
 from nearkin._storage.atomic import try_lock as try_lock
-from nearkin._storage.manifest import FORMAT_VERSION, added, write_manifest
+from nearkin._storage.manifest import FORMAT_VERSION, added, whole_of, write_manifest
 from nearkin._storage.manifest import MANIFEST as MANIFEST
 from nearkin._storage.manifest import Manifest as Manifest
 from nearkin._storage.manifest import is_of_system as is_of_system
@@ -48,7 +48,7 @@ def check_target(
     """The path of a folder, or file, that may be written; ValueError otherwise. Long work asks before it starts.
 
     What exists and is not empty is refused. With `overwrite` a file is replaced, and a folder if its manifest lists all
-    that is in it, unless that is, or holds, one of `inputs` (FILE, FILE:KEY or patterns).
+    that is in it, unless that is, or holds, one of `inputs` (FILE, FILE:KEY or patterns), or a saved folder lists it.
     """
     path = check_output(path)
     if path.exists() and path.is_dir() != folder:
@@ -67,6 +67,8 @@ def check_target(
     if not overwrite:
         raise ValueError(f"{path} exists; give another name, or overwrite=True to replace it")
     target = Path(os.path.realpath(path))
+    if whole := whole_of(target):
+        raise ValueError(f"{path} is a part of {whole}, which lists its files: load {whole}, change it and save it")
     for name in [os.fspath(one) for one in inputs]:
         places = (name, name.rpartition(":")[0] or name, *glob.glob(name, recursive=True))
         for found in map(Path, map(os.path.realpath, places)):

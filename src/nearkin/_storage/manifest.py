@@ -56,9 +56,7 @@ class Manifest(NamedTuple):
 
 def strangers(folder: Path) -> list[str]:
     """Names of the files in a folder that its manifest does not list: all of them without one that can be read."""
-    listed = set[str]()
-    with suppress(ValueError):
-        listed = {MANIFEST, *manifest.files} if (manifest := read_manifest(folder)) else listed
+    listed = _listed(folder)
     parts = [name for name in added(folder) if listed and (folder / name).is_dir()]  # saved folders
     others = list[str]()
     for file in _names(folder):
@@ -67,6 +65,23 @@ def strangers(folder: Path) -> list[str]:
         if not (file in listed or joined or name in _OF_THE_SYSTEM or file.split("/")[0] in parts):
             others.append(file)
     return others + [f"{part}/{file}" for part in parts for file in strangers(folder / part)]
+
+
+def whole_of(path: Path) -> Path | None:
+    """The outermost saved folder whose manifest lists this file, or files of this folder; None if there is none."""
+    for folder in reversed(path.parents):
+        part = path.relative_to(folder).as_posix()
+        if any(name == part or name.startswith(f"{part}/") for name in _listed(folder)):
+            return folder
+    return None
+
+
+def _listed(folder: Path) -> set[str]:
+    """The manifest and the files that it lists; none without a manifest that can be read."""
+    with suppress(ValueError):
+        if manifest := read_manifest(folder):
+            return {MANIFEST, *manifest.files}
+    return set()
 
 
 def added(folder: Path) -> list[str]:
