@@ -128,6 +128,7 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "average_precision": {"hits": lambda: IDS > 2},
     "hits": {"scores": lambda: IDS / 2, "queries": lambda: list("abcdef")},
     "unpack_signs": {"codes": lambda: BITS},
+    "prefix_cooccurrence": {"codes": lambda: np.arange(18).reshape(9, 2)},
     "split_given": {"interactions": lambda: interactions(split=np.arange(60) % 3)},
     "plot_convergence": {"curves": lambda: {"a": [1.0, 0.5]}},
     "plot_map": {"X": lambda: X[:, :2]},

@@ -31,6 +31,9 @@ from nearkin.metrics.trial import Trial
 from nearkin.records import Interactions
 
 DEPTH = 20
+# powers of `growth` that late pairs choose from: with 1 an item's probability grows as its pairs did. NDCG@20 after five
+# cuts in time, chosen, and before: ml100k .191, .130; tags of Last.fm .085, .090 (a tie); a grocery log .077, .076
+RECENCIES = (0.0, 0.5, 1.0, 1.5)
 MEASURES = (f"recall@{DEPTH}", f"ndcg@{DEPTH}")
 Tables: TypeAlias = tuple[Tensor, Tensor]  # P (m, k) and Q (n, k)
 
@@ -53,9 +56,6 @@ class Defaults:
     sweeps: int = 4  # of all pairs with powers, and at each temperature
     # of the softmax in the last round, with a whole fit's sample: planted long tail .0862 / .0671, with 8 .0822 / .0624
     last_sweeps: int = 12
-    # with 1 an item's probability grows as its pairs did; NDCG@20 after five cuts in time (29 November 2026), chosen,
-    # and before: ml100k .191 and .130, tags of Last.fm .085 and .090 (a tie), a grocery log .074 and .075
-    recencies: tuple[float, ...] = (0.0, 0.5, 1.0, 1.5)
     fewest_lefts: int = 100  # least number of left entities; with fewer the standard error is uncertain
     # ---- the strength of regularization; 2026-11 on ml100k and gowalla without a recorded table
     fewest_pairs: int = 30  # held-out pairs, or users with the latest ones; with fewer the metric is noise
@@ -247,7 +247,7 @@ class _LossChoice:
     def __post_init__(self) -> None:
         self.generator = torch.Generator().manual_seed(draw_seed(self.rng))
         self.start = initial_tables(self.train, self.k, self.generator)
-        self.recencies = DEFAULTS.recencies if self.late.sum() >= DEFAULTS.fewest_pairs else (0.0,)
+        self.recencies = RECENCIES if self.late.sum() >= DEFAULTS.fewest_pairs else (0.0,)
         self.judges = np.ones(len(self.lefts), bool)  # the lefts that decide
         total = 2 + len(self.recencies) + len(DEFAULTS.temperatures) + DEFAULTS.n_imputed
         self.trial = Trial[str](_of_phase("loss", self.callback), total, "held-out NDCG")
