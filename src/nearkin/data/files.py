@@ -244,6 +244,12 @@ def text_of(options: TextWords) -> TextOptions:
     return replace(_SHARED.get(), **typed) if typed else _SHARED.get()
 
 
+def refuse_text(options: TextWords, name: str) -> None:
+    """ValueError for an option typed for what is no text."""
+    if typed := [option for option, value in options.items() if value is not None]:
+        raise ValueError(f"{typed[0]} is for text files, and {name} is none; leave {typed[0]} out")
+
+
 @contextmanager
 def text_options(**options: Unpack[TextWords]) -> Iterator[None]:
     """Read all text files so within a `with`, unless a call has other options; arguments as in `read_table`.

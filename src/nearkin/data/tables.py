@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Unpack
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -428,7 +427,9 @@ class Table:
 
 
 @files.brief()
-def read_table(source: FileOrFrame, **text: Unpack[files.TextWords]) -> Table:
+def read_table(
+    source: FileOrFrame, *, header: bool | None = None, delimiter: str | None = None, encoding: str | None = None
+) -> Table:
     r"""Read a table: text (.csv, .tsv, .txt, .dat), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz,
     a DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
 
@@ -439,8 +440,9 @@ def read_table(source: FileOrFrame, **text: Unpack[files.TextWords]) -> Table:
     Parameters
     ----------
     source: file, folder, pattern, list of files, DataFrame or sparse matrix.
-    text: `header`, False where the first line is data; `delimiter`, any text ("::") or comma, semicolon, tab, bar,
-        space; `encoding`, such as cp1252.
+    header: False where the first line of text, or of a sheet, is data.
+    delimiter: of text: any text ("::"), or comma, semicolon, tab, bar, space.
+    encoding: of text, such as cp1252.
 
     Returns
     -------
@@ -453,12 +455,13 @@ def read_table(source: FileOrFrame, **text: Unpack[files.TextWords]) -> Table:
     >>> list(nk.data.read_table("t.csv").columns)
     ['a', 'b']
     """
-    if is_frame(source):
-        name = f"the {type(source).__name__}"
-        return with_rows(Table(name, frame_columns(source, name)))
-    if sp.issparse(source):
-        return _of_entries(source, f"the {type(source).__name__}")  # pyright: ignore[reportArgumentType]
+    text: files.TextWords = {"header": header, "delimiter": delimiter, "encoding": encoding}
     if not isinstance(source, str | os.PathLike | list | tuple):
+        files.refuse_text(text, name := f"the {type(source).__name__}")
+        if is_frame(source):
+            return with_rows(Table(name, frame_columns(source, name)))
+        if sp.issparse(source):
+            return _of_entries(source, name)  # pyright: ignore[reportArgumentType]
         raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
     parts = [read_located(where, text) for where in files.locate_all(source)]
     return with_rows(parts[0] if len(parts) == 1 else _joined(str(source), parts))
@@ -519,6 +522,7 @@ def _read(where: files.Locator, words: files.TextWords) -> Table:
     if where.suffix == files.SHEET:
         header = files.text_of(words).header
         return Table(name, {at: Column(at, cells, name) for at, cells in read_sheet(where, header).items()}, header)
+    files.refuse_text(words, name)
     if where.suffix != ".npz":
         return Table(name, frame_columns(read_frame(where), name))
     if is_sparse(names := archive_keys(where)):

@@ -31,7 +31,7 @@ from nearkin.metrics.trial import Trial
 from nearkin.records import Interactions
 
 DEPTH = 20
-# powers of `growth` that late pairs choose from: with 1 an item's probability grows as its pairs did. NDCG@20 after five
+# powers of `growth` that late pairs choose from: with 1 an item gains as its pairs did. NDCG@20 after five
 # cuts in time, chosen, and before: ml100k .191, .130; tags of Last.fm .085, .090 (a tie); a grocery log .077, .076
 RECENCIES = (0.0, 0.5, 1.0, 1.5)
 MEASURES = (f"recall@{DEPTH}", f"ndcg@{DEPTH}")
