@@ -273,3 +273,22 @@ def test_columns_of_other_types_are_named() -> None:
         assert Column("c", cells).kind == name
         with pytest.raises(ValueError, match=f"cells of type {name}"):
             Column("c", cells).ids()
+
+
+def test_options_of_text_are_refused_for_what_is_no_text(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"user": [1, 2], "item": [3, 4]})
+    frame.to_parquet(tmp_path / "pairs.parquet")
+    np.save(tmp_path / "X.npy", np.ones((2, 2)))
+    for option in ({"header": False}, {"delimiter": ";"}, {"encoding": "cp1252"}):
+        for read, source in (
+            *(
+                (read, source)
+                for read in (nk.read_interactions, nk.data.read_table, nk.read_vectors)
+                for source in (frame, tmp_path / "pairs.parquet")
+            ),
+            *((read, tmp_path / "X.npy") for read in (nk.read_vectors, nk.data.read_column, nk.data.read_neighbors)),
+        ):
+            with pytest.raises(ValueError, match=f"{next(iter(option))} is for text files"):
+                read(source, **option)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'left'"):
+        nk.data.read_table(frame, left="user")

@@ -521,6 +521,7 @@ def _read(where: files.Locator, words: files.TextWords) -> Table:
         return Table(name, columns, text.header, text.delimiter)
     if where.suffix == files.SHEET:
         header = files.text_of(words).header
+        files.refuse_text({**words, "header": None}, name)
         return Table(name, {at: Column(at, cells, name) for at, cells in read_sheet(where, header).items()}, header)
     files.refuse_text(words, name)
     if where.suffix != ".npz":

@@ -19,7 +19,17 @@ from nearkin._fields import Extra, StrPath, counted
 from nearkin._storage import digest
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
-from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, numbered, reading, unknown_ending
+from nearkin.data.files import (
+    TABLES,
+    Locator,
+    TextWords,
+    brief,
+    locate_all,
+    numbered,
+    reading,
+    refuse_text,
+    unknown_ending,
+)
 from nearkin.data.formats.binary import open_counted, open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows
 from nearkin.data.formats.parquet import open_file
@@ -194,7 +204,7 @@ def open_vectors(
     """
     typed = [columns] if isinstance(columns, str) else columns
     if is_frame(path):
-        parts = [table_rows(Locator(Path("the table")), read_table(path), typed)]
+        parts = [table_rows(Locator(Path("the table")), read_table(path, **text), typed)]
     else:
         parts = [open_rows(where, text, typed) for where in locate_all(path)]
     name = str(parts[0].where)
@@ -320,6 +330,8 @@ def open_rows(where: Locator, text: TextWords, columns: Sequence[str] | None = N
     if where.suffix in _ARRAYS and columns is not None:
         raise ValueError(f"columns is {columns!r}; {where} is an array, which has no names: leave columns out")
     columns = where.columns if columns is None else columns
+    if where.suffix in (*_ARRAYS, ".parquet"):
+        refuse_text(text, str(where))
     with reading(where):
         if where.suffix in _ARRAYS:
             return _ARRAYS[where.suffix](where)
