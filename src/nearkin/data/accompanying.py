@@ -10,7 +10,7 @@ from nearkin._check import check_finite
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, as_ids, check_exact
 from nearkin.data import tables
-from nearkin.data.files import NO_NAME, TABLES, Locator, TextWords, brief, locate, reading, refuse_text, text_of
+from nearkin.data.files import NO_NAME, TABLES, Locator, TextWords, brief, locate, reading, text_of
 from nearkin.data.formats.binary import read_array
 from nearkin.data.tables import Column, Table, is_frame, kind_of, listed, matches, plain, read_table
 from nearkin.data.vectors import flattened, open_rows
@@ -30,7 +30,7 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
     where = locate(path)
     if where.suffix in TABLES and where.suffix not in _ARRAYS:
         return _of_table(read_table(path, **text))
-    refuse_text(text, str(where))
+    where.refuse_text(text)
     with reading(where):
         if where.suffix in _ARRAYS:
             array = read_array(where)
@@ -109,7 +109,7 @@ def read_column(
     """
     where = locate(path)
     if where.suffix in _ARRAYS:
-        refuse_text(text, str(where))
+        where.refuse_text(text)
         with reading(where):
             array = read_array(where)
         if several and array.ndim == 2 and array.shape[1] > 1:

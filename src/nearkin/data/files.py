@@ -69,6 +69,11 @@ class Locator:
         """The columns of a table that the key names."""
         return None if self.key is None else self.key.split(",")
 
+    def refuse_text(self, options: "TextWords") -> None:
+        """ValueError for an option of text typed for this, which is none."""
+        if typed := [option for option, value in options.items() if value is not None]:
+            raise ValueError(f"{typed[0]} is for text files, and {self} is none; leave {typed[0]} out")
+
 
 def locate(path: StrPath) -> Locator:
     """Split `file.npz:key` and `file.csv:column,column` and look at the file.
@@ -242,12 +247,6 @@ def text_of(options: TextWords) -> TextOptions:
     """Options as a call has them, else those of `text_options`."""
     typed: Record = {name: value for name, value in options.items() if value is not None}
     return replace(_SHARED.get(), **typed) if typed else _SHARED.get()
-
-
-def refuse_text(options: TextWords, name: str) -> None:
-    """ValueError for an option typed for what is no text."""
-    if typed := [option for option, value in options.items() if value is not None]:
-        raise ValueError(f"{typed[0]} is for text files, and {name} is none; leave {typed[0]} out")
 
 
 @contextmanager

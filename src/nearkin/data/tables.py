@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from pathlib import Path
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -457,7 +458,8 @@ def read_table(
     """
     text: files.TextWords = {"header": header, "delimiter": delimiter, "encoding": encoding}
     if not isinstance(source, str | os.PathLike | list | tuple):
-        files.refuse_text(text, name := f"the {type(source).__name__}")
+        name = f"the {type(source).__name__}"
+        files.Locator(Path(name)).refuse_text(text)
         if is_frame(source):
             return with_rows(Table(name, frame_columns(source, name)))
         if sp.issparse(source):
@@ -521,9 +523,9 @@ def _read(where: files.Locator, words: files.TextWords) -> Table:
         return Table(name, columns, text.header, text.delimiter)
     if where.suffix == files.SHEET:
         header = files.text_of(words).header
-        files.refuse_text({**words, "header": None}, name)
+        where.refuse_text({**words, "header": None})
         return Table(name, {at: Column(at, cells, name) for at, cells in read_sheet(where, header).items()}, header)
-    files.refuse_text(words, name)
+    where.refuse_text(words)
     if where.suffix != ".npz":
         return Table(name, frame_columns(read_frame(where), name))
     if is_sparse(names := archive_keys(where)):

@@ -19,17 +19,7 @@ from nearkin._fields import Extra, StrPath, counted
 from nearkin._storage import digest
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
-from nearkin.data.files import (
-    TABLES,
-    Locator,
-    TextWords,
-    brief,
-    locate_all,
-    numbered,
-    reading,
-    refuse_text,
-    unknown_ending,
-)
+from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, numbered, reading, unknown_ending
 from nearkin.data.formats.binary import open_counted, open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows
 from nearkin.data.formats.parquet import open_file
@@ -331,7 +321,7 @@ def open_rows(where: Locator, text: TextWords, columns: Sequence[str] | None = N
         raise ValueError(f"columns is {columns!r}; {where} is an array, which has no names: leave columns out")
     columns = where.columns if columns is None else columns
     if where.suffix in (*_ARRAYS, ".parquet"):
-        refuse_text(text, str(where))
+        where.refuse_text(text)
     with reading(where):
         if where.suffix in _ARRAYS:
             return _ARRAYS[where.suffix](where)
