@@ -98,7 +98,11 @@ def test_what_the_names_do_not_tell_is_refused(subtests: pytest.Subtests) -> Non
         (ANSWERS.rename(columns={"choice": "farther"}), {"response": "farther"}, "do not tell"),
         (pd.DataFrame(TRIPLETS, columns=["p", "q", "r"]), {}, "type columns="),
         (pd.DataFrame(TRIPLETS, columns=["anchor", "near", "far"]).assign(response=1), {}, "do not tell"),
-        (FORMS["rated"][0], {}, r"rated' with scale=\(\d+, \d+\)"),
+        (
+            FORMS["rated"][0].assign(similarity=[999, *FORMS["rated"][0].similarity[1:]]),
+            {},
+            r"rated' with scale=\(\d+, 999\)",
+        ),
         (FORMS["rated"][0], {"form": "rated"}, r"type the scale, .* scale=\(\d+, \d+\)"),
         (FORMS["rated"][0], {"form": "rated", "scale": (1, 7)}, "outside the scale from 1 to 7"),
         (ANSWERS.assign(choice="none"), {}, "'none' in row 0 .*an answer is the name of a shown object"),

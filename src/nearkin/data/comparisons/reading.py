@@ -186,12 +186,19 @@ def _untold(table: Table, form: str | None) -> ValueError:
         return table.lacks("anchor")
     ways = [way for way in _WAYS if form == (way.form if form else way.answer)]  # untyped: those without an answer
     usual = " or ".join(", ".join(filter(None, (*way.objects, way.answer))) for way in ways)
+    ratings = [column for role in _RATINGS if (column := table.role(role)) is not None and column.is_numeric]
     return ValueError(
         f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row"
         f"{'' if form is None else f' as {form!r}'}. Call them {usual}; or type columns=[...], those of objects, and "
         "form='triplet' (response=... is the nearer of two), form='odd-one-out', form='ranking', or form='rated' with "
-        f"scale=(1, 7){'; if the first line is data, header=False' * (table.header is True)}"
+        f"{_scale_of(ratings[0]) if ratings else 'scale=(1, 7)'}"
+        f"{'; if the first line is data, header=False' * (table.header is True)}"
     )
+
+
+def _scale_of(rating: Column) -> str:
+    ratings = rating.numbers(gaps=True)
+    return f"scale=({np.nanmin(ratings):g}, {np.nanmax(ratings):g})"
 
 
 def _rows(
@@ -240,8 +247,8 @@ def _on_scale(rating: Column, scale: tuple[float, float] | None) -> tuple[np.nda
         return ratings, False
     if scale is None:
         raise ValueError(
-            f"{rating.title} holds ratings; type the scale, the rating that means farthest first: "
-            f"scale=({ratings.min():g}, {ratings.max():g}) if these are its ends and a high rating means near"
+            f"{rating.title} holds ratings; type the scale, the rating that means farthest first: {_scale_of(rating)} "
+            "if these are its ends and a high rating means near"
         )
     low, high = sorted(scale)
     outside = (ratings < low) | (ratings > high)
