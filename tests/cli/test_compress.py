@@ -34,7 +34,8 @@ def test_without_a_method_codes_are_compared(tmp_path: Path, rng: np.random.Gene
     assert record["method"] == "best"
     assert made["seconds"] is None
     assert {"product", "residual"} <= {row["candidate"] for row in made["trials"]}
-    assert all(row["bytes"] <= 3 for row in made["trials"])
+    assert all(row["bytes"] <= 3 and (row["lead"] is None) == row["won"] for row in made["trials"])
+    assert any("takes more than so few vectors" in note for note in record["notes"])
     assert json.loads((tmp_path / "idx/run.json").read_text())["comparison"] == made
     shown = run(*args, "--minutes", 0).stdout
     assert "comparison: trials" in shown

@@ -140,10 +140,16 @@ def compress(
         checkpoint=checkpoint, overwrite=overwrite, about={"threads": threads_used(), "queries": queries},
     )  # fmt: skip
     names = [out, *([vectors] if left is not None else [queries] if queries else [])]
-    other = "queries of another kind than the vectors have another recall; give some as queries=FILE"
+    notes = []
+    if Q is None and left is None:
+        notes = ["queries of another kind than the vectors have another recall; give some as queries=FILE"]
+    if made["bytes_on_disk"] > 4 * len(given.file) * width and not keep_vectors:
+        notes.append(
+            "with its codebooks the index takes more than so few vectors: nk.Index.build(X) searches exactly"
+        )
     return made | {
         "understood": given.about,
-        "notes": [other] if Q is None and left is None else [],
+        "notes": notes,
         "next": [command("evaluate", *names, base=vectors, k=10), command("search", out, "QUERIES", k=10)],
     }
 
@@ -206,7 +212,7 @@ def compress_file(
             run: Record = {"trained_on": min(job.n_trained, len(file)), "seed": choice.size.random_state, "train": None}
             run |= {"method": choice.method, **(about or {})}
             if trials:  # none after an interruption
-                leads = [Difference(*trial["lead"])._asdict() for trial in trials]
+                leads = [None if trial["won"] else Difference(*trial["lead"])._asdict() for trial in trials]
                 named = [{**row, "lead": lead} for row, lead in zip(trials, leads, strict=True)]
                 run["comparison"] = {"seconds": choice.seconds, "trials": named}
             run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
