@@ -58,7 +58,7 @@ def play(client: TestClient, number: int) -> dict:
 def test_a_crowd(open_survey: OpenSurvey, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
     address = "https://platform.example/done?cc=C0DE&who="
-    rules = {"max_wrong": 1, "practice": PRACTICE, "max_raters": RATERS - 2, "min_seconds": 0.2, "repeat_share": 0.1}
+    rules = {"max_wrong": 1, "practice": PRACTICE, "max_raters": RATERS - 2, "min_seconds": 0.2, "repeat_share": 0.3}
     rules |= {"active": False, "catch": CATCH, "n_catch": 4, "goal": GOAL, "finish": f"{address}{{PROLIFIC_PID}}"}
     plan = read_study(f"{tmp_path}/study.toml", **rules)
     survey = open_survey(plan)
