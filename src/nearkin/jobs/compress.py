@@ -144,9 +144,7 @@ def compress(
     if Q is None and left is None:
         notes = ["queries of another kind than the vectors have another recall; give some as queries=FILE"]
     if made["bytes_on_disk"] > 4 * len(given.file) * width and not keep_vectors:
-        notes.append(
-            "with its codebooks the index takes more than so few vectors: nk.Index.build(X) searches exactly"
-        )
+        notes.append("with its codebooks the index takes more than so few vectors: nk.Index.build(X) searches exactly")
     return made | {
         "understood": given.about,
         "notes": notes,
