@@ -23,10 +23,10 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 import nearkin as nk
 from benchmarks.jobs import Job, Row, command
 from nearkin.data.comparisons.forms import orient
-from nearkin.data.comparisons.votes import distinct_rows
+from nearkin.data.comparisons.votes import distinct_rows, triplets_of
 from nearkin.embedding.ordinal.answers import join
 from nearkin.embedding.ordinal.losses import MU
-from nearkin.embedding.ordinal.questions import random_queries, triplets_of
+from nearkin.embedding.ordinal.questions import random_queries
 from nearkin.metrics import triplet_error
 from nearkin.records import Comparisons
 

@@ -9,10 +9,9 @@ from sklearn.exceptions import NotFittedError
 
 import nearkin as nk
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
-from nearkin.data.comparisons.votes import comparisons_from_vectors, net_votes
+from nearkin.data.comparisons.votes import comparisons_from_vectors, net_votes, triplets_of
 from nearkin.embedding.ordinal.losses import LOSSES
 from nearkin.embedding.ordinal.objective import SOLVERS
-from nearkin.embedding.ordinal.questions import triplets_of
 from nearkin.records import Comparisons
 from tests.covering import each
 

@@ -15,6 +15,7 @@ from nearkin._pairs import Coded, coded
 from nearkin._types import Record
 from nearkin.data.accompanying import whole_or_text
 from nearkin.data.comparisons.forms import comparisons_from_array, comparisons_from_names, rated_quadruplets
+from nearkin.data.comparisons.votes import triplets_of
 from nearkin.data.files import brief, numbered
 from nearkin.data.interactions import read_interactions
 from nearkin.data.tables import NAMES, Column, Table, complete, listed, plain, read_table
@@ -132,10 +133,8 @@ def _roles(
     """The form, the columns of objects by role, and that of answers or ratings: those typed, else those with the form's
     usual names."""
     if form == "ranking":
-        names = columns or [table.roles(["anchor"])["anchor"].name]
-        names = (
-            names if columns else [*names, *numbered(name for name in table.columns if plain(name).startswith("rank"))]
-        )
+        ranks = (name for name in table.columns if plain(name).startswith("rank"))
+        names = columns or [table.roles(["anchor"])["anchor"].name, *numbered(ranks)]
         if len(names) < 3:
             raise ValueError(
                 f"{table.name} has not one row of rank1, rank2, ...; type columns=['anchor', 'nearest', ..., 'last']"
@@ -220,9 +219,8 @@ def _rows(
         if not len(rows):
             raise ValueError(f"{shown[0].source}: no two pairs are rated differently by one rater; nothing is compared")
     elif form == "ranking":
-        near, far = np.triu_indices(len(shown) - 1, 1)
-        judgements = np.repeat(np.arange(len(rows)), len(near))
-        rows = rows[:, np.stack([0 * near, 1 + near, 1 + far], axis=1)].reshape(-1, 3)  # every pair of ranks
+        judgements = np.repeat(np.arange(len(rows)), len(triplets_of(rows[:1])))
+        rows = triplets_of(rows)
     if judgements is not None:
         origin = judgements.reshape(len(rows), -1)[:, 0]
         more = {name: values[origin] for name, values in more.items()} | {"judgements": judgements}

@@ -223,3 +223,9 @@ def distinct_rows(n: int, count: int, width: int, rng: np.random.Generator) -> n
             draw += draw >= before[:, place]
         rows[:, column] = draw
     return rows
+
+
+def triplets_of(rows: np.ndarray) -> np.ndarray:
+    """(q * t, 3): the head of each row (q, 1 + c) with every pair of the c others, which are ranked by nearness."""
+    near, far = np.triu_indices(rows.shape[1] - 1, 1)
+    return rows[:, np.stack([0 * near, 1 + near, 1 + far], axis=1)].reshape(-1, 3)

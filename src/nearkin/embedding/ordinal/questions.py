@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import expit
 
-from nearkin.data.comparisons.votes import distinct_rows
+from nearkin.data.comparisons.votes import distinct_rows, triplets_of
 from nearkin.records import Comparisons
 
 
@@ -114,12 +114,6 @@ def _triplets(comparisons: Comparisons) -> np.ndarray:
     q = comparisons.indices
     shared = [(q[q[:, a] == q[:, b]])[:, [a, 1 - a, 5 - b]] for a in (0, 1) for b in (2, 3)]
     return np.concatenate(shared)
-
-
-def triplets_of(rows: np.ndarray) -> np.ndarray:
-    """(q * t, 3): the head of each row (q, 1 + c) with every pair of the c others."""
-    one, other = np.triu_indices(rows.shape[1] - 1, 1)
-    return rows[:, np.stack([0 * one, 1 + one, 1 + other], axis=1)].reshape(-1, 3)
 
 
 def _open(
