@@ -114,7 +114,7 @@ def test_few_dimensions_and_many_blocks_are_for_the_softmax(fitted: nk.TwoTower)
     assert scores["cosine-softmax"] > 1.2 * scores["all-pairs"], scores
 
 
-def test_popularity_alone_is_level_and_left_to_the_cheaper_loss_again_and_again() -> None:
+def test_popularity_alone_is_left_to_all_pairs_again_and_again() -> None:
     popular, again = (nk.TwoTower(K, random_state=0).fit(POPULAR) for _ in range(2))
     assert isinstance(popular.loss_, AllPairs), why(popular)
     own = nk.TwoTower(K, loss=popular.loss_, random_state=0).fit(POPULAR)
