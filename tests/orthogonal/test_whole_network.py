@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, lr_scheduler
 
+from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.orthogonal import (
     Adam,
     GivensDescent,
@@ -200,6 +201,17 @@ def test_the_scale_of_the_objective_changes_no_step(shape: tuple[int, ...], mome
         ends.append(p.detach())
     assert torch.equal(ends[0], ends[1])
     assert torch.equal(ends[0], ends[2])
+
+
+@each("shape", [(6, 6), (7, 3), (2, 80, 70)])
+def test_one_spike_of_the_gradient_does_not_stop_training(shape: tuple[int, ...]) -> None:
+    target = point(shape, 1)
+    p = nn.Parameter(nearest_orthogonal(target + 0.02 * gradient(shape, 2)))
+    optimizer, before = orthogonal_optimizer([p], 0.02), float((p.detach() - target).norm())
+    for step in range(60):
+        p.grad = (p.detach() - target) * (1e6 if step == 10 else 1)
+        optimizer.step()
+    assert float((p.detach() - target).norm()) < before / 100
 
 
 def test_a_module_alone_trains_its_matrices_which_all_must_be_orthonormal() -> None:

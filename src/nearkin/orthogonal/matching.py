@@ -125,12 +125,11 @@ def max_weight_matching(W: Array, *, check_input: bool = True) -> Array:
 
 
 def _max_weight(W: np.ndarray) -> np.ndarray:
-    n = len(W)
     scale = float(np.abs(W).max(initial=0.0)) or 1.0
     weights = np.rint(np.asarray(W, np.float64) * (2.0**50 / scale)).astype(np.int64)  # rustworkx needs integers
-    i, j = np.triu_indices(n, 1)
+    i, j = np.triu_indices(len(W), 1)
     graph = rustworkx.PyGraph()
-    graph.add_nodes_from(range(n))
+    graph.add_nodes_from(range(len(W)))
     graph.add_edges_from(list(zip(i.tolist(), j.tolist(), weights[i, j].tolist(), strict=True)))
     found = rustworkx.max_weight_matching(graph, max_cardinality=True, weight_fn=int)
     return _sorted_pairs(np.array(sorted(found), dtype=np.int64).reshape(-1, 2))
@@ -153,15 +152,13 @@ def round_robin(d: int) -> torch.Tensor:
     rounds, offsets = torch.arange(n)[:, None], torch.arange(1, (n + 1) // 2)[None, :]
     pairs = torch.stack([(rounds - offsets) % n, (rounds + offsets) % n], -1)
     if d % 2 == 0:
-        last = torch.stack([rounds, torch.full_like(rounds, d - 1)], -1)
-        pairs = torch.cat([pairs, last], 1)
+        pairs = torch.cat([pairs, torch.stack([rounds, torch.full_like(rounds, d - 1)], -1)], 1)
     return pairs.sort(-1).values
 
 
 def uniform_components(d: int, s: int, generator: torch.Generator) -> torch.Tensor:
     """Return floor(d/s) disjoint random sets of s axes (floor(d/s), s), in O(d); pairs, not sorted, for s = 2."""
-    order = torch.randperm(d, generator=generator, device=generator.device)
-    return order[: d // s * s].reshape(-1, s)
+    return torch.randperm(d, generator=generator, device=generator.device)[: d // s * s].reshape(-1, s)
 
 
 def random_matchings(d: int, count: int, generator: torch.Generator) -> list[torch.Tensor]:

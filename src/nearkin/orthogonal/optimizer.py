@@ -459,14 +459,16 @@ def by_angle(tangent: Tensor, group: Record, state: Record) -> Tensor:
     """Return the factors (..., 1, 1) of gradients that make lr the radians of the longest one's step.
 
     ||tangent||_F / sqrt(k), tangent (..., d, k) the raw gradient's part G - X G^T X, is what it turns a column by (root
-    mean square). The longest so far counts, and not the latest, so that steps shorten near a minimum. The heavy ball's
-    sum of equal gradients counts as one; with momentum 1 it has no end.
+    mean square). The longest so far counts, and not the latest, so that steps shorten near a minimum. Of three in a row
+    the median counts, so that no single batch shortens later steps; a gradient above the longest turns by lr. The heavy
+    ball's sum of equal gradients counts as one; with momentum 1 it has no end.
     """
-    sizes = torch.linalg.vector_norm(tangent, dim=(-2, -1), dtype=torch.float64).reshape(-1).to(tangent.dtype)
-    longest = torch.maximum(sizes / tangent.shape[-1] ** 0.5, state.get("longest", torch.zeros_like(sizes)))
-    state["longest"] = longest
-    factors = torch.where(longest > 0, (1 - group["momentum"] or 1.0) / longest, 0)
-    return factors.view(*tangent.shape[:-2], 1, 1)
+    sizes = torch.linalg.vector_norm(tangent, dim=(-2, -1), keepdim=True, dtype=torch.float64).to(tangent.dtype)
+    lengths = state.setdefault("lengths", torch.zeros_like(sizes).repeat_interleave(3, -1))  # the longest, latest two
+    latest = torch.cat([lengths[..., 1:], sizes / tangent.shape[-1] ** 0.5], -1)
+    longest = torch.maximum(lengths[..., :1], latest.median(-1, keepdim=True).values)
+    lengths.copy_(torch.cat([longest, latest[..., 1:]], -1))
+    return ((1 - group["momentum"] or 1.0) / torch.maximum(longest, latest[..., 2:])).nan_to_num(posinf=0.0)
 
 
 def _flat(options: Record) -> Record:

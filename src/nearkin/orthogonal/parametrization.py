@@ -187,8 +187,7 @@ class _Polar(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.layout = inputs[1]
-        ctx.save_for_backward(output)
+        _save(ctx, inputs, output)
         ctx.save_for_forward(output)
 
     @staticmethod

@@ -48,12 +48,12 @@ def descend_small(
         m = _moment(state, "momentum", (b, *m.shape[1:]), X.dtype, turned=turned and d > k)
     if betas is not None:
         v = _moment(state, "second_moment", (b, *v.shape[1:]), X.dtype)
-    longest = np.empty(0, X.dtype)
+    lengths = np.empty((0, 1, 3), X.dtype)
     if group.get("by_angle") and betas is None:
-        longest, numbers[2] = _moment(state, "longest", (b,), X.dtype), 1 - decay or 1.0
+        lengths, numbers[2] = _moment(state, "lengths", (b, 1, 3), X.dtype), 1 - decay or 1.0
     if d > k:
-        return move(X, G, _tall_step, m, v, longest, numbers)
-    return move(X, G, _square_step, m, v, longest, numbers, np.array(state["step"] % UNMEASURED == 1))
+        return move(X, G, _tall_step, m, v, lengths, numbers)
+    return move(X, G, _square_step, m, v, lengths, numbers, np.array(state["step"] % UNMEASURED == 1))
 
 
 def _moment(
@@ -127,11 +127,11 @@ def times(A: np.ndarray, P: np.ndarray, turned: bool, T: np.ndarray) -> None:
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
 def _square_step(
-    X: np.ndarray, G: np.ndarray, turned: bool, M: np.ndarray, V: np.ndarray, longest: np.ndarray, numbers: np.ndarray,
+    X: np.ndarray, G: np.ndarray, turned: bool, M: np.ndarray, V: np.ndarray, lengths: np.ndarray, numbers: np.ndarray,
     due: np.ndarray,
 ) -> bool:  # fmt: skip
     d, tolerance = X.shape[1], numbers[6]
-    m, v, sizes, Y = M.copy(), V.copy(), longest.copy(), np.empty_like(X)  # they count only if all steps are taken
+    m, v, sizes, Y = M.copy(), V.copy(), lengths.copy(), np.empty_like(X)  # they count only if all steps are taken
     work = np.zeros((3, d, d), X.dtype)
     P, A, E = work[0], work[1], work[2]
     for b in range(len(X)):
@@ -141,30 +141,28 @@ def _square_step(
         added = _follow_series(X[b], A, turned, Y[b], P, E, tolerance)
         if not (added < np.inf and ((added <= tolerance / 16 and not due[()]) or correct(Y[b], A, E, tolerance))):
             return False
-    for old, new in ((X, Y), (M, m), (V, v)):
+    for old, new in ((X, Y), (M, m), (V, v), (lengths, sizes)):
         _copy(old, new)
-    longest[:] = sizes
     return True
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def _tall_step(
-    X: np.ndarray, G: np.ndarray, turned: bool, M: np.ndarray, v: np.ndarray, longest: np.ndarray, numbers: np.ndarray
+    X: np.ndarray, G: np.ndarray, turned: bool, M: np.ndarray, v: np.ndarray, lengths: np.ndarray, numbers: np.ndarray
 ) -> bool:
     """`_square_step` for X (b, d, k), d > k; M (b or 0, d, k) averages gradients, v (b or 0,) their mean squares."""
     number = X.dtype.type
     rate, decay, gain, beta2, scale, eps, tolerance = numbers
     (b, rows, columns), k, one, half = X.shape, min(X.shape[1:]), number(1), number(0.5)
-    Y, m, squares, sizes = np.empty_like(X), M.copy(), v.copy(), longest.copy()
+    Y, m, squares, sizes = np.empty_like(X), M.copy(), v.copy(), lengths.copy()
     P, F, T = np.empty((k, k), X.dtype), np.empty((k, k), X.dtype), np.empty((rows, columns), X.dtype)
     for a in range(b):
         length = rate
         inner(G[a], X[a], turned, P)
-        if len(longest):
+        if len(lengths):
             g, p, skew = G[a].ravel(), P.ravel(), (P - P.T).ravel()
             size = max(np.dot(g, g) - np.dot(p, p), number(0)) + np.dot(skew, skew)
-            sizes[a] = max(longest[a], np.sqrt(size / number(k)))
-            gain = numbers[2] / sizes[a] if sizes[a] > 0 else number(0)
+            gain = numbers[2] * _factor(sizes[a, 0], np.sqrt(size / number(k)))
         if len(v):
             F[:] = half * (P + P.T)
             times(X[a], F, turned, T)
@@ -185,9 +183,9 @@ def _tall_step(
                 Y[a, i, j] = X[a, i, j] - length * (direction[i, j] - T[i, j])
         if not _orthonormalize(Y[a], turned, P, F, T, tolerance * np.sqrt(number(k))):
             return False
-    _copy(X, Y)
-    _copy(M, m)
-    v[:], longest[:] = squares, sizes
+    for old, new in ((X, Y), (M, m), (lengths, sizes)):
+        _copy(old, new)
+    v[:] = squares
     return True
 
 
@@ -247,8 +245,17 @@ def correct(Y: np.ndarray, E: np.ndarray, P: np.ndarray, tolerance: float) -> bo
     return False
 
 
+@cached_njit()
+def _factor(lengths: np.ndarray, size: float) -> float:
+    """`optimizer.by_angle` for one matrix, without momentum; `lengths` (3,) are brought up to date."""
+    lengths[0] = max(lengths[0], min(lengths[2], size), min(lengths[1], max(lengths[2], size)))
+    lengths[1], lengths[2] = lengths[2], size
+    limit = max(lengths[0], size)
+    return 1 / limit if limit > 0 else 0 * size
+
+
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
-def _turn(P: np.ndarray, A: np.ndarray, M: np.ndarray, V: np.ndarray, longest: np.ndarray, numbers: np.ndarray) -> bool:
+def _turn(P: np.ndarray, A: np.ndarray, M: np.ndarray, V: np.ndarray, lengths: np.ndarray, numbers: np.ndarray) -> bool:
     """A <- minus the length times the direction, from P = X^T G and the moments, which are brought up to date; False
     if P is not finite."""
     length, decay, gain, beta2, scale, eps = numbers[:6]
@@ -261,9 +268,8 @@ def _turn(P: np.ndarray, A: np.ndarray, M: np.ndarray, V: np.ndarray, longest: n
             total += A[i, j] ** 2
     if not np.isfinite(total):  # NaN or infinity in a column of G is one in the whole column of P
         return False
-    if len(longest):
-        longest[0] = max(longest[0], np.sqrt((total + total) / P.dtype.type(d)))
-        gain = gain / longest[0] if longest[0] > 0 else P.dtype.type(0)
+    if len(lengths):
+        gain = gain * _factor(lengths[0, 0], np.sqrt((total + total) / P.dtype.type(d)))
     for i in range(d):
         for j in range(i):
             a = A[i, j]
