@@ -47,13 +47,12 @@ class AbstractEncoder(AbstractSpectralHasher):
         """Regress on codes of the classes if labels tell vectors apart, else train without labels."""
         if y is None or rows.group.size > 1:  # several processes number labels apart
             return super()._learn(rows, dtype, callback, None, usual)
-        Z = rows.coordinates
         marks = _marks(check_labels(y, "y", len(usual))[usual])  # pyright: ignore[reportArgumentType]
         if not marks.nnz:
             return super()._learn(rows, dtype, callback, None, usual)
         c, generator = rows.spectrum.variances, shared_generator(self.random_state)
         rows.spectrum.check_rank(1, len(rows.spectrum.mean))
-        W, spread, error = class_regression(Z, marks, c)
+        W, spread, error = class_regression(rows.coordinates, marks, c)
         if callback is not None:
             callback(1, {"objective": error, "total": 1})
         share = marks.mean(axis=0)
@@ -70,11 +69,10 @@ class AbstractEncoder(AbstractSpectralHasher):
         self, rows: columns.CentredRows, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
         c = self.scale_**2 * rows.spectrum.variances
-        start = columns.random_columns(len(c), self.n_bits, generator)
         return columns.learn_columns(
             lambda V: self.scale_ * rows.sign_moment(V),
             self._step(c, rows.spectrum.n_rows),
-            start,
+            columns.random_columns(len(c), self.n_bits, generator),
             tol=self.tol,
             max_iter=self.max_iter,
             callback=callback,
