@@ -170,8 +170,9 @@ def orthogonal_optimizer(
     params: parameters or groups of them, or a module whose matrices are all orthonormal, convolution kernels included
         (each gets its layout). A warning names its vectors, such as biases, which need `others`.
     lr: with "auto" and "riemannian", the radians by which the longest gradient so far turns a column (root mean
-        square), >= 0: the objective's scale, the momentum and single spikes of the gradient do not change it. 0.1 suits mini-batches, up to 1 whole
-        gradients. With `Adam()`, "flow" (not rescaled: scale="none") and "givens" it is that of their classes.
+        square), >= 0: the objective's scale, the momentum and single spikes of the gradient do not change it. 0.1 suits
+        mini-batches, up to 1 whole gradients. With `Adam()`, "flow" (not rescaled: scale="none") and "givens" it is
+        that of their classes.
     method: "auto", or "riemannian" (the same for all sizes), "flow" (s = d / log d), "givens" (greedy).
     others: function that makes the optimizer of all other parameters of a network, for example
         `lambda rest: torch.optim.AdamW(rest, lr=1e-3)`. `params` is then the module: its parameters of 2 or more axes
