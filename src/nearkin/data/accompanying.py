@@ -13,7 +13,7 @@ from nearkin.data import tables
 from nearkin.data.files import NO_NAME, TABLES, Locator, TextWords, brief, locate, reading, text_of
 from nearkin.data.formats.binary import read_array
 from nearkin.data.tables import Column, Table, is_frame, kind_of, listed, matches, plain, read_table
-from nearkin.data.vectors import flattened, open_rows
+from nearkin.data.vectors import ROWS, flattened, open_rows
 from nearkin.records import Judgements
 
 _ARRAYS = (".npy", ".npz")
@@ -27,15 +27,11 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
     one column of lists, or a column for each rank.
     `text` is as in `nearkin.data.read_table`.
     """
-    where = locate(path)
+    where = locate(path, ROWS, text)
     if where.suffix in TABLES and where.suffix not in _ARRAYS:
         return _of_table(read_table(path, **text))
-    where.refuse_text(text)
     with reading(where):
-        if where.suffix in _ARRAYS:
-            array = read_array(where)
-        else:
-            array = next(open_rows(where, text).read())
+        array = read_array(where) if where.suffix in _ARRAYS else next(open_rows(where, text).read())
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{where} has shape {array.shape}; neighbours must be (n, k), one row a query")
     return whole_or_text(array, str(where))
@@ -107,9 +103,8 @@ def read_column(
     `several`: columns (n, c) of 0 and 1, of a .npy or `file.csv:a,b`, are read too, as the labels of each row. `long`:
     text has any length, in an array of objects. `text` is as in `nearkin.data.read_table`.
     """
-    where = locate(path)
+    where = locate(path, (*_ARRAYS, *TABLES), text)
     if where.suffix in _ARRAYS:
-        where.refuse_text(text)
         with reading(where):
             array = read_array(where)
         if several and array.ndim == 2 and array.shape[1] > 1:

@@ -5,7 +5,7 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -69,19 +69,15 @@ class Locator:
         """The columns of a table that the key names."""
         return None if self.key is None else self.key.split(",")
 
-    def refuse_text(self, options: "TextWords") -> None:
-        """ValueError for an option of text typed for this, which is none."""
-        if typed := [option for option, value in options.items() if value is not None]:
-            raise ValueError(f"{typed[0]} is for text files, and {self} is none; leave {typed[0]} out")
 
-
-def locate(path: StrPath) -> Locator:
+def locate(path: StrPath, endings: Collection[str] = (), text: "TextWords | None" = None) -> Locator:
     """Split `file.npz:key` and `file.csv:column,column` and look at the file.
 
     A name without a key, or one whose part before the colon has no such ending, is a plain path. Raises
-    FileNotFoundError if nothing is there, and ValueError for a folder, a FIFO, a device or an empty file.
+    FileNotFoundError if nothing is there, and ValueError for a folder, a FIFO, a device or an empty file, for an ending
+    that is none of `endings`, unless there are none, and for an option of `text` where the file holds none.
     """
-    return _there(*_split(os.fspath(path)))
+    return _there(*_split(os.fspath(path)), endings, text or {})
 
 
 def _split(text: str) -> tuple[str, str | None]:
@@ -92,23 +88,37 @@ def _split(text: str) -> tuple[str, str | None]:
     return head, key
 
 
-def _there(name: StrPath, key: str | None) -> Locator:
+def _there(name: StrPath, key: str | None, endings: Collection[str], text: "TextWords") -> Locator:
     if not os.path.isfile(name):
         regular_file(name)  # raises with what it is
     if os.path.getsize(name) == 0:
         raise ValueError(f"{name} is an empty file (0 bytes); write it again")
-    return Locator(Path(name), key)
+    where = Locator(Path(name), key)
+    if endings and where.suffix not in endings:
+        ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
+        way = _INSTEAD.get(where.suffix, "the ending names the format, so rename the file (.csv for a table of text)")
+        raise ValueError(f"{name} {ending}; read are {', '.join(endings)}. Type: {way.format(path=str(name))}")
+    if where.suffix not in TEXT:
+        refuse_text(where, text, allowed=("header",) if where.suffix == SHEET else ())
+    return where
 
 
-def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
-    """The files that a name, a folder of parts, a pattern ("parts/*.npy", "parts/*.npz:key") or a list of them names.
+def refuse_text(what: object, text: "TextWords", allowed: Collection[str] = ()) -> None:
+    """ValueError for an option of text that is typed for what is none, unless it is `allowed`."""
+    if typed := [option for option, value in text.items() if value is not None and option not in allowed]:
+        raise ValueError(f"{typed[0]} is for text files, and {what} is none; leave {typed[0]} out")
+
+
+def locate_all(paths: StrPath | Iterable[StrPath], endings: Collection[str], text: "TextWords") -> list[Locator]:
+    """The files that a name, a folder of parts, a pattern ("parts/*.npy", "parts/*.npz:key") or a list of them names;
+    ValueError as of `locate`.
 
     Parts come in the order of the numbers in their names: part-2 before part-10. A folder's parts are all its files
     but those that begin with "_" or "."; they have one ending. FileNotFoundError if nothing is there.
     """
     is_name = isinstance(paths, str | os.PathLike)
     if not is_name and isinstance(paths, Iterable):
-        places = [where for name in paths for where in locate_all(name)]
+        places = [where for name in paths for where in locate_all(name, endings, text)]
         if not places:
             raise ValueError("the list of files is empty; give at least one")
         return places
@@ -122,7 +132,7 @@ def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
         names = glob.glob(head, recursive=True)
         if not names:
             raise FileNotFoundError(f"{head} matches no file; check the pattern (current folder: {Path.cwd()})")
-    return [_there(name, key) for name in sorted(names, key=by_number)]
+    return [_there(name, key, endings, text) for name in sorted(names, key=by_number)]
 
 
 def by_number(name: object) -> list[tuple[str, int]]:
@@ -160,13 +170,6 @@ def extra(module: str, name: str) -> ModuleType:
     except ImportError as error:
         text = f"this needs {module.partition('.')[0]}, which is not installed or cannot be loaded ({error})"
         raise ImportError(f"{text}: pip install 'nearkin[{name}]'") from error
-
-
-def unknown_ending(where: Locator, known: Iterable[str]) -> ValueError:
-    """The error for a file whose ending is not one of `known`, with what to type."""
-    ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
-    way = _INSTEAD.get(where.suffix, "the ending names the format, so rename the file (.csv for a table of text)")
-    return ValueError(f"{where.path} {ending}; read are {', '.join(known)}. Type: {way.format(path=str(where.path))}")
 
 
 @contextmanager

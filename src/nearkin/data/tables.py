@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from pathlib import Path
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -459,13 +458,13 @@ def read_table(
     text: files.TextWords = {"header": header, "delimiter": delimiter, "encoding": encoding}
     if not isinstance(source, str | os.PathLike | list | tuple):
         name = f"the {type(source).__name__}"
-        files.Locator(Path(name)).refuse_text(text)
+        files.refuse_text(name, text)
         if is_frame(source):
             return with_rows(Table(name, frame_columns(source, name)))
         if sp.issparse(source):
             return _of_entries(source, name)  # pyright: ignore[reportArgumentType]
         raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
-    parts = [read_located(where, text) for where in files.locate_all(source)]
+    parts = [read_located(where, text) for where in files.locate_all(source, files.TABLES, text)]
     return with_rows(parts[0] if len(parts) == 1 else _joined(str(source), parts))
 
 
@@ -501,8 +500,6 @@ def _joined(name: str, parts: list[Table]) -> Table:
 
 def read_located(where: files.Locator, words: files.TextWords) -> Table:
     """The table of one file, with the columns that its name names."""
-    if where.suffix not in files.TABLES:
-        raise files.unknown_ending(where, files.TABLES)
     with files.reading(where):
         table = _read(where, words)
     lengths = {len(column) for column in table.columns.values()}
@@ -523,9 +520,7 @@ def _read(where: files.Locator, words: files.TextWords) -> Table:
         return Table(name, columns, text.header, text.delimiter)
     if where.suffix == files.SHEET:
         header = files.text_of(words).header
-        where.refuse_text({**words, "header": None})
         return Table(name, {at: Column(at, cells, name) for at, cells in read_sheet(where, header).items()}, header)
-    where.refuse_text(words)
     if where.suffix != ".npz":
         return Table(name, frame_columns(read_frame(where), name))
     if is_sparse(names := archive_keys(where)):

@@ -19,7 +19,7 @@ from nearkin._fields import Extra, StrPath, counted
 from nearkin._storage import digest
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
-from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, numbered, reading, unknown_ending
+from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, numbered, reading
 from nearkin.data.formats.binary import open_counted, open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows
 from nearkin.data.formats.parquet import open_file
@@ -196,7 +196,7 @@ def open_vectors(
     if is_frame(path):
         parts = [table_rows(Locator(Path("the table")), read_table(path, **text), typed)]
     else:
-        parts = [open_rows(where, text, typed) for where in locate_all(path)]
+        parts = [open_rows(where, text, typed) for where in locate_all(path, ROWS, text)]
     name = str(parts[0].where)
     if len(parts) > 1:
         name = os.fspath(path) if isinstance(path, str | os.PathLike) else f"{name} and {len(parts) - 1} more"
@@ -311,17 +311,14 @@ _ARRAYS: dict[str, Callable[[Locator], FileRows]] = {
     **dict.fromkeys((".h5", ".hdf5"), open_hdf5),
     ".safetensors": open_safetensors,
 }
+ROWS = (*_ARRAYS, *TABLES)  # endings
 
 
 def open_rows(where: Locator, text: TextWords, columns: Sequence[str] | None = None) -> FileRows:
     """Open the (n, d) array at `where` by its ending; whatever is wrong with the file is a ValueError, also later."""
-    if where.suffix not in (*_ARRAYS, *TABLES):
-        raise unknown_ending(where, (*_ARRAYS, *TABLES))
     if where.suffix in _ARRAYS and columns is not None:
         raise ValueError(f"columns is {columns!r}; {where} is an array, which has no names: leave columns out")
     columns = where.columns if columns is None else columns
-    if where.suffix in (*_ARRAYS, ".parquet"):
-        where.refuse_text(text)
     with reading(where):
         if where.suffix in _ARRAYS:
             return _ARRAYS[where.suffix](where)
