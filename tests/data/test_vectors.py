@@ -136,7 +136,7 @@ def test_vectors_that_the_names_do_not_tell_are_refused(tmp_path: Path, subtests
         "id,f0,f1,f2\nu,1,2,\nv,3,4,5\n": "column 'f2' .* missing numbers",
         "f0,f1,size2\n1,2,x\n": "without a gap",
         "2 2\nthe 1 2\nof 3 4\n": "has the ending .vec",
-        "the 1 2\nof 3 4\n": "delimiter=' ', header=False$",
+        "the 1 2\nof 3 4\n": "delimiter=' '; if the first line is data, header=False$",
     }
     for text, why in refused.items():
         (tmp_path / "a.csv").write_text(text)

@@ -173,12 +173,15 @@ def extra(module: str, name: str) -> ModuleType:
 
 
 @contextmanager
-def brief() -> Iterator[None]:
-    """Cut the middle out of a longer message: it quotes names and cells, which may have any length."""
+def brief(roles: str = "") -> Iterator[None]:
+    """Cut the middle out of a longer message: it quotes names and cells, which may have any length. Where it proposes
+    header=False, add which `roles` the caller then types by the columns' places."""
     try:
         yield
     except (ValueError, TypeError) as error:
-        if type(error) not in (ValueError, TypeError) or (text := shortened(str(error))) == str(error):
+        way = rf"\g<0> (columns are then called 0, 1, ...: {roles})" if roles else r"\g<0>"
+        text = shortened(re.sub(r"header=False(?! \()", way, str(error)))
+        if type(error) not in (ValueError, TypeError) or text == str(error):
             raise
         raise type(error)(text) from None
 
@@ -383,13 +386,12 @@ def named(where: Locator, cells: list[str], header: bool) -> list[str]:
     return [name or f"{NO_NAME}{place})" for place, name in enumerate(names)]
 
 
-def unparted(where: object, line: str) -> ValueError:
+def unparted(where: object, line: str) -> str:
     """The error for a table whose first line holds none of the four delimiters, with what it holds instead."""
     mark = next(filter(None, (re.search(pattern, line) for pattern in ("::", r"\s", r"[^\w.+-]+"))), None)
-    is_data = mark is not None and any(map(_NUMBER.fullmatch, line.split(mark[0])))
-    way = "" if mark is None else f": delimiter={mark[0]!r}" + ", header=False" * is_data
+    way = "" if mark is None else f": delimiter={mark[0]!r}"
     way += ". Word2vec's text format, which begins with two sizes, has the ending .vec" * bool(_SIZES.fullmatch(line))
-    return ValueError(
+    return (
         f"{where} has a first line without comma, semicolon, tab or bar ({line[:60]}); if it is no header: "
         f"pandas.read_csv(path, skiprows=1), else type what parts its cells{way}"
     )

@@ -359,12 +359,18 @@ class Table:
     matrices: dict[str, np.ndarray] = field(default_factory=dict)
     shape: tuple[int, int] | None = None
 
+    @property
+    def if_data(self) -> str:
+        """What to type if the header is none, for the end of an error; "" without a header."""
+        return "; if the first line is data, header=False" * (self.header is True)
+
     def column(self, name: str, role: str) -> Column:
         """The column called `name`; ValueError that lists what there is."""
         if not isinstance(name, str):
             raise TypeError(f"{role} is {name!r}; it must be the name of a column")
         if name not in self.columns:
-            raise ValueError(f"{role} is {name!r}, which {self.name} lacks; its columns are {listed(self.columns)}")
+            what = f"{role} is {name!r}, which {self.name} lacks; its columns are {listed(self.columns)}"
+            raise ValueError(what + self.if_data)
         return self.columns[name]
 
     def role(self, role: str, typed: str | None = None, *, taken: Iterable[str] = ()) -> Column | None:
@@ -406,11 +412,15 @@ class Table:
         """The error for a table without a column of these roles, with what to do: some can be `typed` as arguments."""
         if len(self.columns) == 1 and self.delimiter is None and self.header is not None:
             ((name, column),) = self.columns.items()
-            return files.unparted(self.name, name if self.header else str(column.cells[0]))
-        usual = " and of ".join(f"{role} ({', '.join(_USUAL[role][:6])}, ...)" for role in roles)
-        ways = ["rename it", " and ".join(f"{role}=..." for role in roles if role in typed)]
-        text = f"{self.name} has no column with a usual name of {usual}; {' or type '.join(filter(None, ways))}, of "
-        text += listed(self.columns) + "; if the first line is data, header=False" * (self.header is True)
+            text = files.unparted(self.name, name if self.header else str(column.cells[0]))
+        else:
+            usual = " and of ".join(f"{role} ({', '.join(_USUAL[role][:6])}, ...)" for role in roles)
+            ways = ["rename it", " and ".join(f"{role}=..." for role in roles if role in typed)]
+            text = (
+                f"{self.name} has no column with a usual name of {usual}; {' or type '.join(filter(None, ways))}, of "
+            )
+            text += listed(self.columns)
+        text += self.if_data
         text += "; comparisons: anchor, near, far, form='ranking' or form='rated' (docs/reading.md)" * (len(roles) > 1)
         return ValueError(text)
 

@@ -234,7 +234,7 @@ def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str],
     if not lists and not {*numeric} - {ids}:
         cells = f"frame[{list(table.columns)[-1][:40]!r}]"
         way = f"lists in text are read by {cells}.map(ast.literal_eval)"
-    raise ValueError(f"{what}, of {listed(table.columns)}; {way}")
+    raise ValueError(f"{what}, of {listed(table.columns)}; {way}{table.if_data}")
 
 
 def table_rows(where: Locator, table: Table, typed: Sequence[str] | None = None) -> FileRows:

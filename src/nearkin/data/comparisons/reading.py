@@ -50,7 +50,7 @@ _WAYS = (
 )
 
 
-@brief()
+@brief("columns=['0', '1', '2'], or write a first line anchor,near,far")
 def read_comparisons(
     path: FileOrFrame,
     *,
@@ -190,8 +190,7 @@ def _untold(table: Table, form: str | None) -> ValueError:
         f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row"
         f"{'' if form is None else f' as {form!r}'}. Call them {usual}; or type columns=[...], those of objects, and "
         "form='triplet' (response=... is the nearer of two), form='odd-one-out', form='ranking', or form='rated' with "
-        f"{_scale_of(ratings[0]) if ratings else 'scale=(1, 7)'}"
-        f"{'; if the first line is data, header=False' * (table.header is True)}"
+        f"{_scale_of(ratings[0]) if ratings else 'scale=(1, 7)'}{table.if_data}"
     )
 
 
@@ -333,6 +332,7 @@ def describe(source: FileOrFrame, **options: Any) -> Reading | str:
     return cast(Reading, read_interactions(source, **options).source)
 
 
+@brief("left='0', right='1' of pairs, columns=['0', '1', '2'] of comparisons")
 def kind_of(source: FileOrFrame, **options: Any) -> str:
     """ "comparisons" if an option is theirs alone, or columns have the usual names of a form; else "pairs"."""
     given = {name for name, value in options.items() if value is not None}
