@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_integer, validate_vectors, warn_of_names
 from nearkin._faiss import add_codes
 from nearkin._fields import Extra, StrPath
-from nearkin._storage import SavedArrays, damage_named, read_saved, saving_folder, write_arrays
+from nearkin._storage import SavedArrays, read_saved, reading, saving_folder, write_arrays
 from nearkin._types import ArrayLike
 
 Source = StrPath | SavedArrays  # a saved folder, or what was read of it
@@ -59,7 +59,7 @@ class SavedEstimator(BaseEstimator):
         """Read the folder that `save` wrote, or what was read of it; ValueError if it holds another class."""
         found = read_saved(path, cls.KIND)
         config = found.config
-        with damage_named(found.path):
+        with reading(found.path):
             if config["class"] != (name := cls.__name__):
                 raise ValueError(f"{found.path} holds a {config['class']}, not a {name}; load it with its own class")
             hints = get_type_hints(cls.__init__)

@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
-from tokenize import TokenError
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from nearkin._check import check_output
@@ -153,22 +151,18 @@ def _read_config(path: Path, kind: str | None) -> Record:
 
 
 Loaded = TypeVar("Loaded")
-_OF_DAMAGE = (
-    *(LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError, MemoryError, EOFError),
-    *(SyntaxError, TokenError, SafetensorError),  # NumPy's headers are Python source; safetensors has its own
-)
 
 
 def one_version(path: StrPath, load: Callable[[Path], Loaded]) -> Loaded:
     """`load(path)`, again if the folder was replaced meanwhile: what it read may be of the old one and of the new.
 
-    ValueError where the folder's content makes `load` fail, whatever it fails with; OSError as it comes.
+    ValueError where the folder's content makes `load` fail, as of `reading`.
     """
     path = Path(path)
     while True:
         before = _identity(path)
         try:
-            with damage_named(path):
+            with reading(path):
                 loaded = load(path)
         except (OSError, ValueError):
             if before != _identity(path):
@@ -179,14 +173,21 @@ def one_version(path: StrPath, load: Callable[[Path], Loaded]) -> Loaded:
 
 
 @contextmanager
-def damage_named(path: Path) -> Iterator[None]:
-    """Turn whatever a folder's or file's content makes fail into a ValueError that names it; OSError is unchanged."""
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever the content of a file or folder makes fail into a ValueError with its name and the reason.
+
+    What the system refuses passes unchanged, as do a missing package and messages that name the path.
+    """
     try:
         yield
-    except (ValueError, *_OF_DAMAGE) as error:
-        if type(error) is ValueError and str(path) in str(error):
+    except (
+        Exception
+    ) as error:  # zipfile, zlib, NumPy, safetensors and pyarrow raise some twenty types for damaged files
+        is_named = isinstance(error, ValueError | FileNotFoundError) and str(path) in str(error)
+        if is_named or is_of_system(error) or isinstance(error, ImportError):
             raise
-        raise ValueError(f"{path} cannot be read ({type(error).__name__}: {error}); it is damaged") from error
+        reason = " ".join((f"{type(error).__name__}: " * (type(error) is not ValueError) + str(error)).split())
+        raise ValueError(f"{path} cannot be read ({reason[:300]})") from error
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
@@ -222,7 +223,7 @@ def write_rows(path: Path, chunks: Iterable[np.ndarray], shape: tuple[int, int],
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Read the named arrays of a .safetensors file; ValueError if it is missing or damaged."""
-    with damage_named(path), open_file(path) as file:
+    with reading(path), open_file(path) as file:
         return load(file.read())
 
 
@@ -260,7 +261,7 @@ def digest(*parts: object) -> str:
 
 def map_rows(path: Path) -> np.ndarray:
     """Rows (n, d) of an .npy file, which stays on the disk; ValueError if it is damaged."""
-    with damage_named(path), open_file(path) as file:
+    with reading(path), open_file(path) as file:
         if b"L" in file.readline(_HEADER):  # of a number as in Python 2, of which NumPy would warn
             raise ValueError("its header is of Python 2")
         return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)  # a pickle holds the rows, and no file

@@ -51,8 +51,8 @@ def replacing(path: StrPath) -> Iterator[Path]:
                 raise IsADirectoryError(f"{path} is a folder; give the name of a file")
             if path.exists():
                 _keep_rights(path, fresh)
-            sync_tree(fresh)
-            sync(workspace)
+            for place in (*fresh.rglob("*"), fresh, workspace):  # on the disk before it gets the name
+                sync(place)
             if path.is_dir():
                 os.rename(path, workspace / "old")
             os.replace(fresh, path)
@@ -138,12 +138,6 @@ def _settle(workspace: Path, path: Path) -> None:
     shutil.rmtree(workspace, ignore_errors=True)
     if workspace.exists():
         warnings.warn(f"{workspace} cannot be removed, look at its permissions; {path} does not need it", stacklevel=2)
-
-
-def sync_tree(path: Path) -> None:
-    """Wait until a file, or a folder with all that it holds, is on the disk."""
-    for place in (*path.rglob("*"), path):
-        sync(place)
 
 
 def sync(path: Path) -> None:

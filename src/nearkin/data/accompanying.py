@@ -9,8 +9,9 @@ import scipy.sparse as sp
 from nearkin._check import check_finite
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, as_ids, check_exact
+from nearkin._storage import reading
 from nearkin.data import tables
-from nearkin.data.files import NO_NAME, TABLES, Locator, TextWords, brief, locate, reading, text_of
+from nearkin.data.files import NO_NAME, TABLES, Locator, TextWords, brief, locate, text_of
 from nearkin.data.formats.binary import read_array
 from nearkin.data.tables import Column, Table, is_frame, kind_of, listed, matches, plain, read_table
 from nearkin.data.vectors import ROWS, flattened, open_rows
@@ -30,7 +31,7 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
     where = locate(path, ROWS, text)
     if where.suffix in TABLES and where.suffix not in _ARRAYS:
         return _of_table(read_table(path, **text))
-    with reading(where):
+    with reading(where.path):
         array = read_array(where) if where.suffix in _ARRAYS else next(open_rows(where, text).read())
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{where} has shape {array.shape}; neighbours must be (n, k), one row a query")
@@ -82,7 +83,7 @@ _TREC = (".txt", ".qrels")
 
 
 def _trec(where: Locator, encoding: str) -> Table:
-    with reading(where):
+    with reading(where.path):
         lines = where.path.read_text(encoding=encoding).splitlines()
     rows = {number: cells for number, line in enumerate(lines, 1) if (cells := line.split())}
     for number, cells in rows.items():
@@ -105,7 +106,7 @@ def read_column(
     """
     where = locate(path, (*_ARRAYS, *TABLES), text)
     if where.suffix in _ARRAYS:
-        with reading(where):
+        with reading(where.path):
             array = read_array(where)
         if several and array.ndim == 2 and array.shape[1] > 1:
             return _mask(array, str(where))

@@ -20,7 +20,7 @@ from pyarrow import csv as arrow
 
 from nearkin._check import check_instance
 from nearkin._fields import Record, StrPath, counted, shortened
-from nearkin._storage import is_of_system, regular_file
+from nearkin._storage import regular_file
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter")  # lines of cells
 SHEET = ".xlsx"
@@ -184,22 +184,6 @@ def brief(roles: str = "") -> Iterator[None]:
         if type(error) not in (ValueError, TypeError) or text == str(error):
             raise
         raise type(error)(text) from None
-
-
-@contextmanager
-def reading(where: Locator) -> Iterator[None]:
-    """Turn any failure to decode `where` into a ValueError with its name and the reason.
-
-    What the system refuses passes unchanged, as do a missing package and messages that name the file.
-    """
-    try:
-        yield
-    except Exception as error:  # zipfile, zlib, NumPy and pyarrow raise some twenty types for damaged files
-        is_named = isinstance(error, ValueError) and str(where.path) in str(error)
-        if is_named or is_of_system(error) or isinstance(error, ImportError):
-            raise
-        reason = " ".join((str(error) or type(error).__name__).split())
-        raise ValueError(f"{where} cannot be read: {reason[:300]}") from error
 
 
 _MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}  # the delimiters that a first line tells

@@ -17,6 +17,7 @@ from pyarrow import compute
 from nearkin._check import MAX_TEXT, check_choice, too_long
 from nearkin._fields import MISSING, Extra, FileOrFrame, counted
 from nearkin._pairs import ODD_ENDS, Coded, MatrixLike, coded, real_matrix
+from nearkin._storage import reading
 from nearkin.data import files
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
@@ -510,7 +511,7 @@ def _joined(name: str, parts: list[Table]) -> Table:
 
 def read_located(where: files.Locator, words: files.TextWords) -> Table:
     """The table of one file, with the columns that its name names."""
-    with files.reading(where):
+    with reading(where.path):
         table = _read(where, words)
     lengths = {len(column) for column in table.columns.values()}
     if not table.matrices and len(lengths) > 1:

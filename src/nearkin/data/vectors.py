@@ -16,10 +16,10 @@ from pyarrow import compute
 
 from nearkin._check import check_finite, check_integer, each_once, numpy_generator, zero_rows
 from nearkin._fields import Extra, StrPath, counted
-from nearkin._storage import digest
+from nearkin._storage import digest, reading
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
-from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, numbered, reading
+from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, numbered
 from nearkin.data.formats.binary import open_counted, open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows
 from nearkin.data.formats.parquet import open_file
@@ -252,7 +252,7 @@ def open_parquet(where: Locator, typed: Sequence[str] | None = None) -> FileRows
         return [Column(name, plain_cells(frame.column(name)), str(where.path)) for name in names]
 
     def read(names: list[str]) -> list[Column]:
-        with reading(where), open_file(where.path) as file:
+        with reading(where.path), open_file(where.path) as file:
             return columns(file.read(names), names)
 
     with open_file(where.path) as file:
@@ -319,7 +319,7 @@ def open_rows(where: Locator, text: TextWords, columns: Sequence[str] | None = N
     if where.suffix in _ARRAYS and columns is not None:
         raise ValueError(f"columns is {columns!r}; {where} is an array, which has no names: leave columns out")
     columns = where.columns if columns is None else columns
-    with reading(where):
+    with reading(where.path):
         if where.suffix in _ARRAYS:
             return _ARRAYS[where.suffix](where)
         if where.suffix == ".parquet":

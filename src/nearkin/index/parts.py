@@ -18,11 +18,11 @@ from nearkin._faiss import METRIC_TYPES, FaissIndex, innermost
 from nearkin._fields import StrPath, counted
 from nearkin._storage import (
     SavedArrays,
-    damage_named,
     pack_ids,
     read_arrays,
     read_config,
     read_saved,
+    reading,
     saving_folder,
     unpack_ids,
     write_arrays,
@@ -131,7 +131,7 @@ def read_quantizer(path: StrPath) -> SavedQuantizer:
     """The content of a folder that a quantizer's `save` wrote; ValueError for a folder of another kind."""
     found = read_saved(path)
     check_choice(found.config["kind"], f"kind in {found.path / 'config.json'}", KINDS)
-    with damage_named(found.path):
+    with reading(found.path):
         d = check_integer(found.config["fitted"]["n_features_in_"], "n_features_in_", low=1)
         bits = found.config["params"]["n_bits"] if found.config["kind"] == "hasher" else None
         return SavedQuantizer(found, d, None if bits is None else check_integer(bits, "n_bits", low=1))
@@ -240,7 +240,7 @@ def read_norms(path: StrPath) -> Norms | None:
     if found.config["kind"] != "index" or NORMS[0] not in found.arrays:
         return None
     rows = int(found.config["n_rows"]), int(found.config["n_features"])
-    with damage_named(found.path):
+    with reading(found.path):
         norms = saved_norms(found.arrays, rows).alone()
         return norms if norms.n_bytes else None
 

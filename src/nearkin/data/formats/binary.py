@@ -1,6 +1,6 @@
 """Arrays in files: .npy, .npz, .fvecs, .fbin and their kin, HDF5 (extra `hdf5`), safetensors; mapped but for .npz.
 
-Errors of libraries for damaged files are left to `files.reading`, which every caller is in.
+Errors of libraries for damaged files are left to `_storage.reading`, which every caller is in.
 """
 
 import math
@@ -18,7 +18,8 @@ from safetensors import safe_open
 
 from nearkin._fields import Extra, StrPath, counted
 from nearkin._pairs import real_matrix
-from nearkin.data.files import MAX_WIDTH, Locator, brief, extra, locate, reading
+from nearkin._storage import reading
+from nearkin.data.files import MAX_WIDTH, Locator, brief, extra, locate
 from nearkin.data.formats.file_rows import FileRows
 
 _DEFLATED = 1_032  # bytes that one byte of deflate holds at most; other compressions of arrays hold fewer
@@ -63,7 +64,7 @@ def open_array(path: StrPath) -> np.ndarray:
     """The array of any shape in an .npy file, memory-mapped, or in an archive, `file.npz:key`; ValueError if it cannot
     be read."""
     where = locate(path)
-    with reading(where):
+    with reading(where.path):
         return read_array(where)
 
 

@@ -8,7 +8,8 @@ from typing import TypeAlias
 import numpy as np
 
 from nearkin._fields import Extra, StrPath
-from nearkin.data.files import MAX_WIDTH, Locator, reading
+from nearkin._storage import reading
+from nearkin.data.files import MAX_WIDTH, Locator
 
 Part: TypeAlias = slice | np.ndarray
 """Rows of a file: a slice, or increasing numbers."""
@@ -44,7 +45,7 @@ class FileRows:
     def read(self, parts: Iterable[Part] = (slice(None),)) -> Iterator[np.ndarray]:
         """Yield parts of the rows, by default all as one, in the file's own dtype; nothing stays mapped."""
         X = None
-        with reading(self.where):
+        with reading(self.where.path):
             for part in parts:
                 X = self.open_array() if X is None or self.mapped else X
                 yield self.decode(X[part])
