@@ -180,9 +180,7 @@ def reading(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (
-        Exception
-    ) as error:  # zipfile, zlib, NumPy, safetensors and pyarrow raise some twenty types for damaged files
+    except Exception as error:  # zipfile, NumPy, safetensors and pyarrow raise some twenty types for damaged files
         is_named = isinstance(error, ValueError | FileNotFoundError) and str(path) in str(error)
         if is_named or is_of_system(error) or isinstance(error, ImportError):
             raise
