@@ -161,7 +161,7 @@ def draw_bits(rows: list[dict[str, Any]]) -> None:
                 low, high = ([limit(seeds) for seeds in values] for limit in (min, max))
                 axis.fill_between(bits, low, high, alpha=0.2, color=style["color"])
             axis.set(title=TITLES[features], xlabel="bits", ylabel=label, xticks=bits)
-    legend(axes[0, 0])
+    legend(axes[0, 1], loc="upper left")
     save(figure, "hashing_bits")
 
 

@@ -82,10 +82,7 @@ def all_pairs(results: Results) -> Figure:
         )  # fmt: skip
     if not claims:
         return not_measured(name, run(source))
-    why = (
-        "ALS on id tables of 64 dimensions and sampled losses within the time given, over the same splits; gowalla "
-        "with one seed, which is not judged."
-    )
+    why = "ALS on id tables of 64 dimensions, and sampled losses within the time given, over the same splits."
     return Figure(name, tuple(claims), why, source, f"{'; '.join(shown)}.")
 
 

@@ -36,6 +36,7 @@ KEYS = ("ndcg@100", "recall@20", "seconds")
 WAYS: dict[str, dict[str, Any] | None] = {
     "popularity": None,
     "implicit als": None,
+    "the default": {},
     "als": {"solver": "als"},
     "als, lambda given": {"solver": "als"},
     "als, tuned": {"solver": "als"},
@@ -52,7 +53,9 @@ def run_way(way: dict[str, Any], parts: Parts, seed: int, seconds: float) -> Row
     """One fit; all but the plain ALS watch the validation pairs."""
     validation = None if way.get("solver", "als") in ("als", "ials++") else parts.valid
     start = time.process_time()
-    model = nk.TwoTower(64, random_state=seed, **way).set_params(solver__max_seconds=seconds)
+    model = nk.TwoTower(64, random_state=seed, **way)
+    if way:
+        model.set_params(solver__max_seconds=seconds)
     model.fit(parts.train, validation=validation)
     used = time.process_time() - start
     return test_metrics(model.left_embeddings_, model.right_embeddings_, parts) | {"seconds": used}
@@ -75,8 +78,8 @@ def tuned(name: str, data: Path, seed: int) -> tuple[float, float]:
 
 @cache
 def strength_of(name: str, data: Path, seed: int) -> float:
-    """What the default chooses."""
-    return nk.TwoTower(64, random_state=seed).fit(read(name, data, seed).train).regularization_
+    """What all pairs choose by default."""
+    return nk.TwoTower(64, loss="all-pairs", random_state=seed).fit(read(name, data, seed).train).regularization_
 
 
 def one(name: str, label: str, given: Namespace, peer: Path | None, seed: int, settings: list[float] | None) -> Row:
