@@ -80,7 +80,7 @@ def test_a_record_that_cannot_be_is_one_line(tmp_path, content):
     """Before: an unexpected KeyError."""
     nk.Index.build(np.eye(3, dtype=np.float32)).save(tmp_path / "idx")
     (tmp_path / "idx" / "evaluation.json").write_text(content)
-    refused("cannot be read", "report", tmp_path / "idx", "--out", tmp_path / "page.html")
+    refused("damaged", "report", tmp_path / "idx", "--out", tmp_path / "page.html")
 
 
 def test_any_command_reads_text_as_told(tmp_path: Path) -> None:

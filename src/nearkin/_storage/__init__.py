@@ -184,8 +184,9 @@ def reading(path: Path) -> Iterator[None]:
         is_named = isinstance(error, ValueError | FileNotFoundError) and str(path) in str(error)
         if is_named or is_of_system(error) or isinstance(error, ImportError):
             raise
-        reason = " ".join((f"{type(error).__name__}: " * (type(error) is not ValueError) + str(error)).split())
-        raise ValueError(f"{path} cannot be read ({reason[:300]})") from error
+        name = f"{type(error).__name__}: " * (type(error) is not ValueError)  # of a library's error
+        reason, end = " ".join(f"{name}{error}".split())[:300], "; it is damaged or of another format" * bool(name)
+        raise ValueError(f"{path} cannot be read ({reason}){end}") from error
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:

@@ -104,7 +104,7 @@ def read_column(
     `several`: columns (n, c) of 0 and 1, of a .npy or `file.csv:a,b`, are read too, as the labels of each row. `long`:
     text has any length, in an array of objects. `text` is as in `nearkin.data.read_table`.
     """
-    where = locate(path, (*_ARRAYS, *TABLES), text)
+    where = locate(path, (".npy", *TABLES), text)
     if where.suffix in _ARRAYS:
         with reading(where.path):
             array = read_array(where)

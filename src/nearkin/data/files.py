@@ -371,7 +371,7 @@ def named(where: Locator, cells: list[str], header: bool) -> list[str]:
 
 
 def unparted(where: object, line: str) -> str:
-    """The error for a table whose first line holds none of the four delimiters, with what it holds instead."""
+    """The text of the error for a table without any of the four delimiters in its first line, with what is there."""
     mark = next(filter(None, (re.search(pattern, line) for pattern in ("::", r"\s", r"[^\w.+-]+"))), None)
     way = "" if mark is None else f": delimiter={mark[0]!r}"
     way += ". Word2vec's text format, which begins with two sizes, has the ending .vec" * bool(_SIZES.fullmatch(line))

@@ -417,10 +417,8 @@ class Table:
         else:
             usual = " and of ".join(f"{role} ({', '.join(_USUAL[role][:6])}, ...)" for role in roles)
             ways = ["rename it", " and ".join(f"{role}=..." for role in roles if role in typed)]
-            text = (
-                f"{self.name} has no column with a usual name of {usual}; {' or type '.join(filter(None, ways))}, of "
-            )
-            text += listed(self.columns)
+            way = " or type ".join(filter(None, ways))
+            text = f"{self.name} has no column with a usual name of {usual}; {way}, of {listed(self.columns)}"
         text += self.if_data
         text += "; comparisons: anchor, near, far, form='ranking' or form='rated' (docs/reading.md)" * (len(roles) > 1)
         return ValueError(text)

@@ -311,7 +311,7 @@ _ARRAYS: dict[str, Callable[[Locator], FileRows]] = {
     **dict.fromkeys((".h5", ".hdf5"), open_hdf5),
     ".safetensors": open_safetensors,
 }
-ROWS = (*_ARRAYS, *TABLES)  # endings
+ROWS = tuple(dict.fromkeys((*_ARRAYS, *TABLES)))  # endings, each once
 
 
 def open_rows(where: Locator, text: TextWords, columns: Sequence[str] | None = None) -> FileRows:

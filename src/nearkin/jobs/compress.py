@@ -140,9 +140,8 @@ def compress(
         checkpoint=checkpoint, overwrite=overwrite, about={"threads": threads_used(), "queries": queries},
     )  # fmt: skip
     names = [out, *([vectors] if left is not None else [queries] if queries else [])]
-    notes = []
-    if Q is None and left is None:
-        notes = ["queries of another kind than the vectors have another recall; give some as queries=FILE"]
+    other = "queries of another kind than the vectors have another recall; give some as queries=FILE"
+    notes = [other] if Q is None and left is None else []
     if made["bytes_on_disk"] > 4 * len(given.file) * width and not keep_vectors:
         notes.append("with its codebooks the index takes more than so few vectors: nk.Index.build(X) searches exactly")
     return made | {
@@ -210,8 +209,7 @@ def compress_file(
             run: Record = {"trained_on": min(job.n_trained, len(file)), "seed": choice.size.random_state, "train": None}
             run |= {"method": choice.method, **(about or {})}
             if trials:  # none after an interruption
-                leads = [None if trial["won"] else Difference(*trial["lead"])._asdict() for trial in trials]
-                named = [{**row, "lead": lead} for row, lead in zip(trials, leads, strict=True)]
+                named = [{**row, "lead": None if row["won"] else Difference(*row["lead"])._asdict()} for row in trials]
                 run["comparison"] = {"seconds": choice.seconds, "trials": named}
             run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)

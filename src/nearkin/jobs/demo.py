@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin import metrics
-from nearkin._fields import StrPath, command
+from nearkin._fields import command
 from nearkin._storage import check_target, saving_folder
 from nearkin._types import Record, Seed
 from nearkin.jobs.arguments import Folder
@@ -77,7 +77,8 @@ def demo(*, out: Folder = "demo", seed: int = 0, overwrite: bool = False) -> Rec
         nk.Index.build(base, quantizer, keep_vectors=True).save(folder / "index")
         np.save(folder / "labels.npy", labels)
         np.save(folder / "images.npy", (15 * base).reshape(-1, 8, 8).astype(np.uint8))  # of 0 to 16
-    return {"seed": seed, "out": str(out), "trials": trials, "next": [explore_command(out), command("report", out)]}
+    explored = command("explore", f"{out}/index", labels=f"{out}/labels.npy", images=f"{out}/images.npy")
+    return {"seed": seed, "out": str(out), "trials": trials, "next": [explored, command("report", out)]}
 
 
 def _quantizer(n_bytes: int, rotation: str | None, random_state: Seed) -> nk.ProductQuantizer:
@@ -98,8 +99,3 @@ def _trial(name: str, index: nk.Index, n_bytes: int, distortion: float = 0.0, se
         "times_smaller": 4 * base.shape[1] / n_bytes,
         "train_seconds": seconds,
     }
-
-
-def explore_command(out: StrPath) -> str:
-    """The command that shows the digits in a folder of `save_demo`, with their neighbours."""
-    return command("explore", f"{out}/index", labels=f"{out}/labels.npy", images=f"{out}/images.npy")

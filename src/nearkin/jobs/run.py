@@ -6,14 +6,14 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple, cast
 
 from nearkin._fields import Fields, Record, StrPath, counted, show
 from nearkin._json import parsed_json
-from nearkin._storage import MANIFEST, Manifest, adding, read_config, read_manifest, reading, regular_file
+from nearkin._storage import MANIFEST, Manifest, adding, read_config, read_manifest, regular_file
 from nearkin.contracts import Callback, ignore
 from nearkin.metrics.trial import Difference
 
@@ -82,9 +82,12 @@ def read_record(folder: StrPath, name: str) -> Record | None:
     """Read run.json or evaluation.json of a saved folder; None if there is none, ValueError if it is damaged."""
     read_config(folder)
     file = Path(folder) / name
-    with suppress(FileNotFoundError), reading(file):
-        return parsed_json(file.read_bytes())
-    return None
+    try:
+        return parsed_json(file.read_bytes()) if file.is_file() else None
+    except FileNotFoundError:  # removed since the line above
+        return None
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged ({error}); delete it or make the index again") from error
 
 
 def version_of(folder: StrPath) -> tuple[int, int]:
