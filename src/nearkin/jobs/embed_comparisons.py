@@ -77,7 +77,7 @@ def embed_comparisons(
     with steps.step("train on all") as callback:
         model.fit(answers, raters=weighed, callback=callback).dimension_curve_ = trial.dimension_curve_
     floor, floor_note = _noise_floor(_without_opposite(answers, doubted, "drop")[0])
-    record: Record = _describe(path, out, answers, model) | {
+    record: Record = _described(path, out, answers, model) | {
         "held_out_answers": len(test), "held_out_judgements": n_judgements(test), "held_out_error": error,
         "held_out_interval": [low, high], "curves": curves,
         "noise_floor": floor, "dimension_curve": model.dimension_curve_,
@@ -150,24 +150,15 @@ def _noise_floor(answers: Comparisons) -> tuple[float | None, str]:
     return floor, f"no model errs below about {floor:.3f} on new answers, by {asked}"
 
 
-def _describe(path: FileOrFrame, out: StrPath, answers: Comparisons, model: nk.OrdinalEmbedding) -> Record:
-    found = model.report()
+def _described(path: FileOrFrame, out: StrPath, answers: Comparisons, model: nk.OrdinalEmbedding) -> Record:
+    counts = model.report()
     return {
-        "path": str(path),
-        "out": str(out),
-        "understood": str(answers.source),
-        "comparisons": len(answers),
-        "objects": answers.n_objects,
-        "dropped": answers.n_dropped,
-        "contradictions": found["n_contradictions"],
-        "groups": found["n_groups"],
-        "dim": model.n_components_,
-        "loss": model.loss_,
-        "loss_parameter": model.loss_parameter_,
-        "solver": model.solver,
-        "train_error": 1.0 - model.score(answers),
-        "notes": found["notes"],
-    }
+        "path": str(path), "out": str(out), "understood": str(answers.source), "comparisons": len(answers),
+        "objects": answers.n_objects, "dropped": answers.n_dropped, "contradictions": counts["n_contradictions"],
+        "groups": counts["n_groups"], "dim": model.n_components_, "loss": model.loss_,
+        "loss_parameter": model.loss_parameter_, "solver": model.solver, "train_error": 1.0 - model.score(answers),
+        "notes": counts["notes"],
+    }  # fmt: skip
 
 
 def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, record: Record, overwrite: bool) -> None:
@@ -183,9 +174,6 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
         map_of_all = plot_map(model.embedding_, model.objects_.tolist(), draws=draws)
         _save(map_of_all.get_figure(), folder / "map")
         if record["curves"]:
-            if (curve := model.dimension_curve_) is not None:
-                tried = dict(zip(curve["dimension"], curve["error"], strict=True))
-                _save(plot_error({"error": tried}, "dimension").get_figure(), folder / "dimension")
             with house_style():
                 figure = Figure(figsize=(8.4, 3.2), layout="constrained")
                 for ax, (name, curve) in zip(figure.subplots(1, 2), record["curves"].items(), strict=True):
