@@ -82,6 +82,11 @@ def test_parts_are_read_in_the_order_of_their_numbers(tmp_path: Path, subtests: 
     write(tmp_path, "user,product\nu,x\n", "part-3.csv")
     with pytest.raises(ValueError, match=r"part-3\.csv has the columns user, product"):
         read_table(tmp_path)
+    bare = [write(tmp_path, f"{number} 2 3\n4 5 6\n", f"{number}.txt") for number in (1, 2)]
+    with pytest.raises(ValueError, match=r"delimiter=' '; .*header=False .*left='0', right='1'"):
+        nk.read_interactions(bare)
+    for path in bare:
+        path.unlink()
     (tmp_path / "year=2024").mkdir()
     with pytest.raises(ValueError, match=r"holds folders; .*/\*\*/\*"):
         read_table(tmp_path)

@@ -498,6 +498,8 @@ def _joined(name: str, parts: list[Table]) -> Table:
     names = list(parts[0].columns)
     for part in parts:
         if list(part.columns) != names or part.matrices or part.shape:
+            if parts[0].header and parts[0].delimiter is None and len(names) == 1:
+                raise parts[0].lacks()
             found = f"{part.name} has the columns {listed(part.columns)}, {parts[0].name} has {listed(names)}"
             raise ValueError(f"{found}; parts have the same; if these are data, type header=False, or delimiter=...")
     try:

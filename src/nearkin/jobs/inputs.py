@@ -1,6 +1,7 @@
 """Inputs of commands: vectors and queries from files or saved folders, ids, and tables of new pairs."""
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +35,11 @@ class SideNames(NamedTuple):
 
     left: str = "left"
     right: str = "right"
+
+    @classmethod
+    def of(cls, columns: Mapping[str, str]) -> "SideNames":
+        """The names of columns, by side; a number, of a table without a header, is none."""
+        return cls(**{side: name for side, name in columns.items() if not name.isdigit()})
 
 
 class GivenVectors(NamedTuple):
@@ -233,9 +239,8 @@ def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | N
     missing = np.asarray(wanted)[places < 0]
     if len(missing):
         some = ", ".join(map(str, ids[:5].tolist()))
-        what = f"{name} {str(missing[0])!r}" + (
-            f" (and {counted(len(missing) - 1, 'other')})" if len(missing) > 1 else ""
-        )
+        more = f" (and {counted(len(missing) - 1, 'other')})" if len(missing) > 1 else ""
+        what = f"{name} {str(missing[0])!r}{more}"
         why = f"is not among the {counted(len(ids), 'known id')}, such as {some}"
         if unknown is None:
             raise ValueError(f"{what} {why}")
@@ -302,31 +307,30 @@ def holds_pairs(folder: StrPath) -> bool:
 
 def side_names(folder: StrPath) -> SideNames:
     """The names of both sides in the table that a folder was made from."""
-    return SideNames(**(read_record(folder, RUN) or {}).get("words", {}))
+    return SideNames.of((read_record(folder, RUN) or {}).get("words", {}))
 
 
-def side_names_of(pairs: Interactions) -> SideNames:
-    """The names of both sides in the table that the pairs were read from."""
+def columns_of(pairs: Interactions) -> dict[str, str]:
+    """The columns of both sides in the table that the pairs were read from."""
     roles = {} if pairs.source is None else pairs.source.roles
-    return SideNames(**{side: name for side in SIDES if not (name := roles.get(side, side)).isdigit()})
+    return {side: roles.get(side, side) for side in SIDES}
 
 
-def read_as(path: StrPath, start: StrPath | None, columns: Record) -> tuple[Interactions, SideNames, Record]:
-    """The pairs of a table, read in the columns that the folder `start` was made of where it has them. Also the names
-    of both sides in that folder, and the options timestamp and min_weight for tables of this form."""
-    names = SideNames() if start is None else side_names(start)
+def read_as(path: StrPath, start: StrPath | None, columns: Record) -> tuple[Interactions, Record]:
+    """The pairs of a table, read in the columns that the folder `start` was made of where it has them. Also the options
+    timestamp and min_weight for tables of this form, and as "words" the columns of both sides."""
     was: Record = {} if start is None else read_record(start, RUN) or {}
     when = columns.get("timestamp") or was.get("timestamp")
     least = was.get("min_weight") if columns.get("min_weight") is None else columns["min_weight"]
-    columns = {**columns, "min_weight": least}
-    if names != SideNames() and columns.get("left") is None and columns.get("right") is None:
+    columns, words = {**columns, "min_weight": least}, was.get("words")
+    if words and columns.get("left") is None and columns.get("right") is None:
         for times in dict.fromkeys((when, columns.get("timestamp"))):
             with suppress(ValueError):  # a table with other columns is read like a first table
-                given: Record = {**columns, **names._asdict(), "timestamp": times}
-                return nk.read_interactions(path, **given), names, {"timestamp": when, "min_weight": least}
+                pairs = nk.read_interactions(path, **{**columns, **words, "timestamp": times})
+                return pairs, {"timestamp": when, "min_weight": least, "words": words}
     pairs = nk.read_interactions(path, **columns)
     when = when or (None if pairs.source is None else pairs.source.roles.get("timestamp"))
-    return pairs, names, {"timestamp": when, "min_weight": least}
+    return pairs, {"timestamp": when, "min_weight": least, "words": words or columns_of(pairs)}
 
 
 def read_history(path: StrPath, folder: StrPath, missing: str = "raise") -> Interactions:

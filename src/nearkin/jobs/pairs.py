@@ -16,7 +16,7 @@ from nearkin._exact import nearest
 from nearkin._fields import StrPath, counted
 from nearkin._types import Fields, Record, Seed
 from nearkin.data import Parts
-from nearkin.jobs.inputs import LEFT, SideNames, Unknown, known_pairs, read_as, side_names_of
+from nearkin.jobs.inputs import LEFT, SideNames, Unknown, columns_of, known_pairs, read_as
 from nearkin.jobs.run import RUN, Steps, write_record
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import list_metrics, ranking_metrics
@@ -63,8 +63,8 @@ def embed_pairs(
     overwrite = overwrite or own
     _storage.check_target(out, overwrite, [path] if start is None or own else [path, start])
     columns["split"] = None if split in SPLITS else split
-    pairs, known_names, options = read_as(path, start, columns)
-    names = side_names_of(pairs) if start is None else known_names
+    pairs, options = read_as(path, start, columns)
+    names = SideNames.of(options["words"])
     if start is not None:
         model, judged, notes = _trained_further(pairs, start, dim, split, steps)
         notes += [
@@ -86,7 +86,7 @@ def embed_pairs(
         "loss": model.loss_.name, **judged,
         "omega": model.omega_, "regularization": model.regularization_,
         "steps": len(model.history_), "start": None if start is None else str(start),
-        "seconds": time.perf_counter() - began, "words": names._asdict(), **options,
+        "seconds": time.perf_counter() - began, **options,
         "notes": [*held_out_in_words(judged["held_out"], names.left), *judged["notes"], *notes],
         **judged["quality"].get(RESULT, {}),
         **({} if source is None else {"understood": str(source)}),
@@ -100,7 +100,8 @@ def embed_pairs(
 
 def evaluate_pairs(folder: StrPath, path: StrPath, missing: str = "raise") -> Record:
     """Measure the model in a folder on a table of unseen pairs; returns the record to print."""
-    pairs, names, _ = read_as(path, folder, {"missing": missing})
+    pairs, options = read_as(path, folder, {"missing": missing})
+    names = SideNames.of(options["words"])
     values, about, notes = _judge_later({RESULT: nk.TwoTower.load(folder)}, pairs, names)
     if not values:
         raise ValueError(f"{path} has no pair to evaluate {folder} by: {'; '.join(notes)}; give later pairs")
@@ -178,7 +179,8 @@ def _trained_further(
         judged["notes"] = [*parts.notes]
         trial = nk.TwoTower.load(start).partial_fit(parts.train)
         try:
-            values, about, notes = _judge_later({BEFORE: model, RESULT: trial}, parts.test, side_names_of(pairs))
+            names = SideNames.of(columns_of(pairs))
+            values, about, notes = _judge_later({BEFORE: model, RESULT: trial}, parts.test, names)
             judged |= {"quality": _shown(means(values)), "differences": differences(values)}
             judged |= {"held_out": about or None, "split": rule}
         except ValueError as error:  # no id is known

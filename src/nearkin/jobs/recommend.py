@@ -84,11 +84,9 @@ def recommend(
         rows = np.arange(len(sides.left_ids))
         if wanted is not None:
             rows = find_ids(wanted, sides.left_ids, sides.names.left, others)
-        allowed = (
-            None
-            if candidates is None
-            else find_ids(read_column(candidates), sides.right_ids, sides.names.right, others)
-        )
+        allowed = None
+        if candidates is not None:
+            allowed = find_ids(read_column(candidates), sides.right_ids, sides.names.right, others)
     right = sides.right_vectors() if allowed is not None else sides.right  # FAISS cannot search a part of the codes
     right = cast(faiss.Index, right.faiss_index) if isinstance(right, nk.Index) else right
     model = None if explain is None else nk.TwoTower.load(folder)

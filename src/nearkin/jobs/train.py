@@ -12,7 +12,7 @@ from nearkin.data import Parts, VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.jobs.arguments import Column, File, Folder
 from nearkin.jobs.ids import make_ids
-from nearkin.jobs.inputs import side_names_of
+from nearkin.jobs.inputs import SideNames, columns_of
 from nearkin.jobs.pairs import (
     LEARNED,
     SPLITS,
@@ -104,7 +104,7 @@ def train(
     following = [command("report", out)]
     if ids is None:
         following.append(command("recommend", out, all=True, out="recs.csv"))
-    held_out = held_out_in_words(made["held_out"], side_names_of(record).left)
+    held_out = held_out_in_words(made["held_out"], SideNames.of(columns_of(record)).left)
     return made | {"notes": [*held_out, *made["notes"]], "next": following}
 
 
@@ -144,7 +144,7 @@ def train_index(
         "metric": "ip", "method": "trained with the towers", "solver": model.solver_, "loss": model.loss_.name,
         "bytes_per_vector": n_bytes, "compression": 4 * dim / n_bytes,
         "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
-        **judged, "words": side_names_of(pairs)._asdict(), **(about or {}),
+        **judged, "words": columns_of(pairs), **(about or {}),
     }  # fmt: skip
     with steps.step("save"), _storage.replacing_folder(out, overwrite) as fresh:
         right, layer = model.right_embeddings_, cast("nk.quantization.IndexingLayer", model.index_)

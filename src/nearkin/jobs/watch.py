@@ -67,9 +67,8 @@ def watch(index: Folder, vectors: File, *, k: int = 10, seed: int = 0) -> Record
         low, high = mean_interval(recall)
         made[name] = {"mean": float(recall.mean()), "low": low, "high": high}
     drift = made["gain"]["low"] > _LUCK
-    advice = (
-        f"the new vectors drift: training again raises their recall; {command('update', index, vectors, retrain=True)}"
-    )
+    mended = command("update", index, vectors, retrain=True)
+    advice = f"the new vectors drift: training again raises their recall; {mended}"
     return {
         "index": str(index), "data": file.name, "drift": drift, "k": truth.ids.shape[1], "rows": len(base),
         "queries": q, **made, "passed": not drift, "notes": [advice] if drift else [],
