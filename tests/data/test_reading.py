@@ -82,11 +82,8 @@ def test_parts_are_read_in_the_order_of_their_numbers(tmp_path: Path, subtests: 
     write(tmp_path, "user,product\nu,x\n", "part-3.csv")
     with pytest.raises(ValueError, match=r"part-3\.csv has the columns user, product"):
         read_table(tmp_path)
-    bare = [write(tmp_path, f"{number} 2 3\n4 5 6\n", f"{number}.txt") for number in (1, 2)]
     with pytest.raises(ValueError, match=r"delimiter=' '; .*header=False .*left='0', right='1'"):
-        nk.read_interactions(bare)
-    for path in bare:
-        path.unlink()
+        nk.read_interactions([write(tmp_path, f"{number} 2 3\n4 5 6\n", f".{number}.txt") for number in (1, 2)])
     (tmp_path / "year=2024").mkdir()
     with pytest.raises(ValueError, match=r"holds folders; .*/\*\*/\*"):
         read_table(tmp_path)
@@ -285,14 +282,9 @@ def test_options_of_text_are_refused_for_what_is_no_text(tmp_path: Path) -> None
     frame.to_parquet(tmp_path / "pairs.parquet")
     np.save(tmp_path / "X.npy", np.ones((2, 2)))
     for option in ({"header": False}, {"delimiter": ";"}, {"encoding": "cp1252"}):
-        for read, source in (
-            *(
-                (read, source)
-                for read in (nk.read_interactions, nk.data.read_table, nk.read_vectors)
-                for source in (frame, tmp_path / "pairs.parquet")
-            ),
-            *((read, tmp_path / "X.npy") for read in (nk.read_vectors, nk.data.read_column, nk.data.read_neighbors)),
-        ):
+        readers = dict.fromkeys((nk.read_vectors, nk.data.read_column, nk.data.read_neighbors), tmp_path / "X.npy")
+        readers |= {nk.read_interactions: tmp_path / "pairs.parquet", nk.data.read_table: frame}
+        for read, source in readers.items():
             with pytest.raises(ValueError, match=f"{next(iter(option))} is for text files"):
                 read(source, **option)
     with pytest.raises(TypeError, match="unexpected keyword argument 'left'"):

@@ -226,7 +226,7 @@ def test_a_chosen_dimension_shows_why(answers: Path, tmp_path: Path) -> None:
     assert record["dimension_curve"] == curve
     assert list(record["curves"]["dimension"].values()) == curve["error"]
     assert all(f"{error:.4g}" in made.stdout for error in curve["error"])
-    assert {"error.pdf", "error.svg", "map.pdf"} <= {file.name for file in (tmp_path / "map").iterdir()}
+    assert {"dimension.pdf", "dimension.svg", "map.pdf"} <= {file.name for file in (tmp_path / "map").iterdir()}
 
 
 def test_a_matrix_moves_from_torchs_parametrization() -> None:

@@ -179,8 +179,8 @@ def brief(roles: str = "") -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        way = rf"\g<0> (columns are then called 0, 1, ...: {roles})" if roles else r"\g<0>"
-        text = shortened(re.sub(r"header=False(?! \()", way, str(error)))
+        way = rf"\g<0> (columns are then called 0, 1, ...: {roles})"
+        text = shortened(re.sub(r"header=False(?! \()", way, str(error)) if roles else str(error))
         if type(error) not in (ValueError, TypeError) or text == str(error):
             raise
         raise type(error)(text) from None

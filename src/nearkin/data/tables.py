@@ -370,8 +370,8 @@ class Table:
         if not isinstance(name, str):
             raise TypeError(f"{role} is {name!r}; it must be the name of a column")
         if name not in self.columns:
-            what = f"{role} is {name!r}, which {self.name} lacks; its columns are {listed(self.columns)}"
-            raise ValueError(what + self.if_data)
+            columns = listed(self.columns) + self.if_data
+            raise ValueError(f"{role} is {name!r}, which {self.name} lacks; its columns are {columns}")
         return self.columns[name]
 
     def role(self, role: str, typed: str | None = None, *, taken: Iterable[str] = ()) -> Column | None:
@@ -468,6 +468,8 @@ def read_table(
     if not isinstance(source, str | os.PathLike | list | tuple):
         name = f"the {type(source).__name__}"
         files.refuse_text(name, text)
+        if isinstance(source, Table):  # read before, to see what it holds
+            return source
         if is_frame(source):
             return with_rows(Table(name, frame_columns(source, name)))
         if sp.issparse(source):
@@ -526,8 +528,7 @@ def _read(where: files.Locator, words: files.TextWords) -> Table:
     name = str(where.path)
     if where.suffix in files.TEXT:
         text = files.read_text(where, files.text_of(words))
-        names = text.cells.column_names
-        columns = {at: Column(at, plain_cells(text.cells.column(at)), name, text.line) for at in names}
+        columns = {at: Column(at, plain_cells(text.cells[at]), name, text.line) for at in text.cells.column_names}
         return Table(name, columns, text.header, text.delimiter)
     if where.suffix == files.SHEET:
         header = files.text_of(words).header

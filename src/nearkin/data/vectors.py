@@ -194,7 +194,7 @@ def open_vectors(
     """
     typed = [columns] if isinstance(columns, str) else columns
     if is_frame(path):
-        parts = [table_rows(Locator(Path("the table")), read_table(path, **text), typed)]
+        parts = [table_rows(read_table(path, **text), typed)]
     else:
         parts = [open_rows(where, text, typed) for where in locate_all(path, ROWS, text)]
     name = str(parts[0].where)
@@ -232,17 +232,17 @@ def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str],
     what = f"{table.name} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
     way = f"type which hold the vectors: columns=[{listed(map(repr, lists or numeric))}], or of a file, its name:x,y"
     if not lists and not {*numeric} - {ids}:
-        cells = f"frame[{list(table.columns)[-1][:40]!r}]"
-        way = f"lists in text are read by {cells}.map(ast.literal_eval)"
+        way = f"lists in text are read by frame[{list(table.columns)[-1][:40]!r}].map(ast.literal_eval)"
     raise ValueError(f"{what}, of {listed(table.columns)}; {way}{table.if_data}")
 
 
-def table_rows(where: Locator, table: Table, typed: Sequence[str] | None = None) -> FileRows:
-    """Rows of vectors of a table in memory."""
+def table_rows(table: Table, typed: Sequence[str] | None = None, where: Locator | None = None) -> FileRows:
+    """Rows of vectors of a table in memory, which was read from `where`."""
     names, ids = choose(table, typed)
     X = stacked([table.columns[name] for name in names])
     named = None if ids is None else table.columns[ids].plain_ids
-    return FileRows(where, X.shape, X.dtype, lambda: X, about=_about(table, names, ids, X.shape), ids=named)
+    about = _about(table, names, ids, X.shape)
+    return FileRows(where or Locator(Path(table.name)), X.shape, X.dtype, lambda: X, about=about, ids=named)
 
 
 def open_parquet(where: Locator, typed: Sequence[str] | None = None) -> FileRows:
@@ -324,7 +324,7 @@ def open_rows(where: Locator, text: TextWords, columns: Sequence[str] | None = N
             return _ARRAYS[where.suffix](where)
         if where.suffix == ".parquet":
             return open_parquet(where, columns)
-        return table_rows(where, read_table(where.path, **text), columns)
+        return table_rows(read_table(where.path, **text), columns, where)
 
 
 @brief()

@@ -174,6 +174,9 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
         map_of_all = plot_map(model.embedding_, model.objects_.tolist(), draws=draws)
         _save(map_of_all.get_figure(), folder / "map")
         if record["curves"]:
+            if (curve := model.dimension_curve_) is not None:
+                tried = dict(zip(curve["dimension"], curve["error"], strict=True))
+                _save(plot_error({"error": tried}, "dimension").get_figure(), folder / "dimension")
             with house_style():
                 figure = Figure(figsize=(8.4, 3.2), layout="constrained")
                 for ax, (name, curve) in zip(figure.subplots(1, 2), record["curves"].items(), strict=True):

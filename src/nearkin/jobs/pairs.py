@@ -16,7 +16,7 @@ from nearkin._exact import nearest
 from nearkin._fields import StrPath, counted
 from nearkin._types import Fields, Record, Seed
 from nearkin.data import Parts
-from nearkin.jobs.inputs import LEFT, SideNames, Unknown, columns_of, known_pairs, read_as
+from nearkin.jobs.inputs import LEFT, SideNames, Unknown, known_pairs, read_as
 from nearkin.jobs.run import RUN, Steps, write_record
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import list_metrics, ranking_metrics
@@ -66,7 +66,7 @@ def embed_pairs(
     pairs, options = read_as(path, start, columns)
     names = SideNames.of(options["words"])
     if start is not None:
-        model, judged, notes = _trained_further(pairs, start, dim, split, steps)
+        model, judged, notes = _trained_further(pairs, start, dim, split, names, steps)
         notes += [
             f"{counted(len(pairs), 'pair')} of the table join those of {start}: "
             f"{counted(len(model.seen_), 'different pair')} in all"
@@ -162,7 +162,7 @@ def _of_weights(pairs: Interactions) -> list[str]:
 
 
 def _trained_further(
-    pairs: Interactions, start: StrPath, dim: int | None, split: str | None, steps: Steps
+    pairs: Interactions, start: StrPath, dim: int | None, split: str | None, names: SideNames, steps: Steps
 ) -> tuple["nk.TwoTower", Record, list[str]]:
     """The model of `start` trained with new pairs, measures by a tenth of these, before and after training with the
     others, and notes."""
@@ -179,7 +179,6 @@ def _trained_further(
         judged["notes"] = [*parts.notes]
         trial = nk.TwoTower.load(start).partial_fit(parts.train)
         try:
-            names = SideNames.of(columns_of(pairs))
             values, about, notes = _judge_later({BEFORE: model, RESULT: trial}, parts.test, names)
             judged |= {"quality": _shown(means(values)), "differences": differences(values)}
             judged |= {"held_out": about or None, "split": rule}

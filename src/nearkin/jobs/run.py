@@ -171,8 +171,9 @@ def laid_out(record: Fields) -> Layout:
 
 def _rows(value: object) -> list[Record] | None:
     """The records of a table; None for a value that is none."""
-    if isinstance(value, Mapping) and any(isinstance(one, list) for one in value.values()):
-        return _opened(value)
+    cells = [*value.values()] if isinstance(value, Mapping) else []
+    if any(isinstance(cell, list) and cell and isinstance(cell[0], int | float) for cell in cells):
+        return _opened(cast(Mapping, value))
     if isinstance(value, Mapping) and value and all(isinstance(one, Mapping) for one in value.values()):
         if all("mean" not in one or "low" not in one for one in value.values()):
             return [line for name, one in value.items() for line in _opened({"": str(name), **one})]

@@ -19,7 +19,7 @@ from nearkin.data.comparisons.votes import triplets_of
 from nearkin.data.files import brief, numbered
 from nearkin.data.interactions import read_interactions
 from nearkin.data.tables import NAMES, Column, Table, complete, listed, plain, read_table
-from nearkin.data.vectors import open_vectors
+from nearkin.data.vectors import table_rows
 from nearkin.records import Comparisons, Reading
 
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
@@ -317,19 +317,20 @@ def _described(
     return replace(answers, source=source)
 
 
-@brief()
+@brief("left='0', right='1' of pairs, columns=['0', '1', '2'] of comparisons")
 def describe(source: FileOrFrame, **options: Any) -> Reading | str:
     """Describe how a table of pairs or of comparisons is read, by `kind_of`; `str` of the result is one line. A table
     without the usual names of both sides of a pair may hold vectors: then the line of `open_vectors`.
 
     options: those of `read_interactions` or of `read_comparisons`. Raises ValueError, with what to type, as these do.
     """
-    if kind_of(source, **options) == "comparisons":
-        return cast(Reading, read_comparisons(source, **{"missing": "drop", **options}).source)
-    if not options and None in map(read_table(source).role, ("left", "right")):
+    table = read_table(source, **{name: options.pop(name, None) for name in ("header", "delimiter", "encoding")})
+    if kind_of(table, **options) == "comparisons":
+        return cast(Reading, read_comparisons(table, **{"missing": "drop", **options}).source)
+    if not options and None in map(table.role, ("left", "right")):
         with suppress(ValueError):
-            return open_vectors(source).about
-    return cast(Reading, read_interactions(source, **options).source)
+            return table_rows(table).about
+    return cast(Reading, read_interactions(table, **options).source)
 
 
 @brief("left='0', right='1' of pairs, columns=['0', '1', '2'] of comparisons")
