@@ -253,7 +253,7 @@ def test_other_endings_name_what_to_type(tmp_path: Path, subtests: pytest.Subtes
         "a.xls": ".xlsx",
         "a.json": "read_json",
         "a.mtx": "save_npz",
-        "a.xz": "unxz",
+        "a.npy.gz": "unpack",
         "a": "rename",
     }.items():
         with subtests.test(name), pytest.raises(ValueError, match=way):
