@@ -70,11 +70,11 @@ def test_every_format_gives_the_same_pairs(tmp_path: Path, subtests: pytest.Subt
 
 
 def test_parts_are_read_in_the_order_of_their_numbers(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    for number in (10, 9, 1, 2):
+    write(tmp_path, "item,user\nx,u9\ni9,shared\n", "part-9.csv")
+    for number in (10, 1, 2):
         write(tmp_path, f"user,item\nu{number},x\nshared,i{number}\n", f"part-{number}.csv")
     (tmp_path / "_SUCCESS").write_text("")
-    names = [tmp_path / f"part-{number}.csv" for number in (1, 2, 9, 10)]
-    for source in (tmp_path, str(tmp_path / "part-*.csv"), names):
+    for source in (tmp_path, str(tmp_path / "part-*.csv"), [tmp_path / f"part-{at}.csv" for at in (1, 2, 9, 10)]):
         with subtests.test(str(source)):
             cells = read_table(source).columns["user"].text()
             assert cells == ["u1", "shared", "u2", "shared", "u9", "shared", "u10", "shared"]

@@ -30,7 +30,7 @@ TABLES = (*TEXT, SHEET, *FRAMES, ".npz")
 _WITH_KEYS = (".h5", ".hdf5", ".safetensors", *TABLES)
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")  # of text and of JSON lines
 _INSTEAD = {  # endings that are not read -> what to type
-    **dict.fromkeys((".zip", ".xz", *_COMPRESSED), "unpack {path!r} first; of what is compressed only text is read"),
+    **dict.fromkeys((".zip", ".xz", *_COMPRESSED), "unpack {path!r} first; only text is read compressed, as .csv.gz"),
     **dict.fromkeys((".xls", ".ods"), "save the sheet as .xlsx or .csv"),
     **dict.fromkeys((".pt", ".pth"), "np.save('X.npy', torch.load({path!r}).float().numpy())"),
     **dict.fromkeys((".pkl", ".pickle"), "np.save('X.npy', pandas.read_pickle({path!r})), if you trust who wrote it"),

@@ -496,19 +496,22 @@ def with_rows(table: Table) -> Table:
 
 
 def _joined(name: str, parts: list[Table]) -> Table:
-    """Parts of one table, in order; ValueError for other columns, and for a format that is no table of columns."""
-    names = list(parts[0].columns)
+    """Parts of one table, in order, with the columns in the order of the first; ValueError for other columns, and for a
+    format that is no table of columns."""
+    first = parts[0]
     for part in parts:
-        if list(part.columns) != names or part.matrices or part.shape:
-            if parts[0].header and parts[0].delimiter is None and len(names) == 1:
-                raise parts[0].lacks()
-            found = f"{part.name} has the columns {listed(part.columns)}, {parts[0].name} has {listed(names)}"
-            raise ValueError(f"{found}; parts have the same; if these are data, type header=False, or delimiter=...")
+        if part.columns.keys() != first.columns.keys() or part.matrices or part.shape:
+            if first.header and first.delimiter is None and len(first.columns) == 1:
+                raise first.lacks()
+            columns = f"{part.name} has the columns {listed(part.columns)}, {first.name} has {listed(first.columns)}"
+            raise ValueError(f"{columns}; parts of one table have the same columns{first.if_data}")
     try:
-        columns = {at: Column(at, pa.concat_arrays([part.columns[at].cells for part in parts]), name) for at in names}
+        columns = {
+            at: Column(at, pa.concat_arrays([part.columns[at].cells for part in parts]), name) for at in first.columns
+        }
     except pa.ArrowInvalid as error:
         raise ValueError(f"{name}: parts differ in the types of their columns ({error}); write them alike") from error
-    return replace(parts[0], name=f"{name} ({counted(len(parts), 'part')})", columns=columns)
+    return replace(first, name=f"{name} ({counted(len(parts), 'part')})", columns=columns)
 
 
 def read_located(where: files.Locator, words: files.TextWords) -> Table:

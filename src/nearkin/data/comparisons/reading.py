@@ -327,7 +327,7 @@ def describe(source: FileOrFrame, **options: Any) -> Reading | str:
     table = read_table(source, **{name: options.pop(name, None) for name in ("header", "delimiter", "encoding")})
     if kind_of(table, **options) == "comparisons":
         return cast(Reading, read_comparisons(table, **{"missing": "drop", **options}).source)
-    if not options and None in map(table.role, ("left", "right")):
+    if table.header is not False and not options and None in map(table.role, ("left", "right")):
         with suppress(ValueError):
             return table_rows(table).about
     return cast(Reading, read_interactions(table, **options).source)
