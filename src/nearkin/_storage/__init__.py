@@ -69,9 +69,8 @@ def check_target(
         raise ValueError(f"{path} is a part of {whole}, which lists its files: load {whole}, change it and save it")
     for name in [os.fspath(one) for one in inputs]:
         places = (name, name.rpartition(":")[0] or name, *glob.glob(name, recursive=True))
-        for found in map(Path, map(os.path.realpath, places)):
-            if target in (found, *found.parents):
-                raise ValueError(f"{name} is an input and would be replaced with {path}; give another name to write to")
+        if any(Path(os.path.realpath(place)).is_relative_to(target) for place in places):
+            raise ValueError(f"{name} is an input and would be replaced with {path}; give another name to write to")
     if folder and (others := strangers(path)):
         more = f" and {counted(len(others) - 1, 'other')}" if len(others) > 1 else ""
         raise ValueError(f"{path} holds {others[0]}{more}, which no {MANIFEST} of nearkin lists; move them away first")
@@ -81,7 +80,7 @@ def check_target(
 def check_apart(one: StrPath, other: StrPath) -> None:
     """Raise ValueError if two folders are the same, or one lies in the other: what writes one may remove the other."""
     first, second = Path(os.path.realpath(one)), Path(os.path.realpath(other))
-    if first in (second, *second.parents) or second in first.parents:
+    if first.is_relative_to(second) or second.is_relative_to(first):
         raise ValueError(f"{one} and {other} are the same place, or one holds the other; give two folders apart")
 
 

@@ -1,13 +1,13 @@
 """Files that accompany vectors and pairs: neighbour lists (ground truth), qrels, labels, ids, and features."""
 
-from typing import Unpack, cast
+from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
 from nearkin._check import check_finite
-from nearkin._fields import FileOrFrame, StrPath, counted
+from nearkin._fields import Extra, FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, as_ids, check_exact
 from nearkin._storage import reading
 from nearkin.data import tables
@@ -202,7 +202,7 @@ def described_features(
     ids = named.plain_ids()
     if len(np.unique(ids)) < len(ids):
         raise ValueError(f"{named.title} repeats ids; features need one row for each")
-    blocks, names, gaps = list[Features](), list[str](), 0
+    blocks, names, gaps = list[Extra](), list[str](), 0
     for column in table.columns.values():
         if column.name != named.name:
             block, labels = (_number if column.is_numeric and not _is_code(column) else _categories)(column)
@@ -212,9 +212,7 @@ def described_features(
     if not names:
         raise ValueError(f"{table.name} has no column but {named.name!r}; it must hold at least one feature")
     is_sparse = any(map(sp.issparse, blocks))
-    features = (
-        sp.csr_matrix(sp.hstack(blocks), dtype=np.float32) if is_sparse else np.hstack(cast(list[np.ndarray], blocks))
-    )
+    features = sp.csr_matrix(sp.hstack(blocks), dtype=np.float32) if is_sparse else np.hstack(blocks)
     about = f"features of {table.name}, ids in {named.name}: {listed(names)}"
     return ids, features, names, about + f"; {counted(gaps, 'missing cell')} filled" * (gaps > 0)
 

@@ -498,17 +498,15 @@ def with_rows(table: Table) -> Table:
 def _joined(name: str, parts: list[Table]) -> Table:
     """Parts of one table, in order, with the columns in the order of the first; ValueError for other columns, and for a
     format that is no table of columns."""
-    first = parts[0]
+    first, names = parts[0], parts[0].columns.keys()
     for part in parts:
-        if part.columns.keys() != first.columns.keys() or part.matrices or part.shape:
-            if first.header and first.delimiter is None and len(first.columns) == 1:
+        if part.columns.keys() != names or part.matrices or part.shape:
+            if first.header and first.delimiter is None and len(names) == 1:
                 raise first.lacks()
-            columns = f"{part.name} has the columns {listed(part.columns)}, {first.name} has {listed(first.columns)}"
+            columns = f"{part.name} has the columns {listed(part.columns)}, {first.name} has {listed(names)}"
             raise ValueError(f"{columns}; parts of one table have the same columns{first.if_data}")
     try:
-        columns = {
-            at: Column(at, pa.concat_arrays([part.columns[at].cells for part in parts]), name) for at in first.columns
-        }
+        columns = {at: Column(at, pa.concat_arrays([part.columns[at].cells for part in parts]), name) for at in names}
     except pa.ArrowInvalid as error:
         raise ValueError(f"{name}: parts differ in the types of their columns ({error}); write them alike") from error
     return replace(first, name=f"{name} ({counted(len(parts), 'part')})", columns=columns)

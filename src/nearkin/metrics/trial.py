@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from nearkin._exact import nearest
-from nearkin._types import ArrayLike, Fields, Record
+from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback
 from nearkin.metrics.neighbours import ExactNeighbours, Search, distinct, with_ties
 
@@ -184,12 +184,12 @@ class Trial(Generic[Name]):
     total: int | None = None
     measure: str = "recall"
     values: dict[Name, np.ndarray] = field(default_factory=dict[Name, np.ndarray], init=False)
-    _costs: dict[Name, float] = field(default_factory=dict[Name, float], init=False)
-    _notes: dict[Name, Fields] = field(default_factory=dict[Name, Fields], init=False)
+    _notes: dict[Name, Record] = field(default_factory=dict[Name, Record], init=False)
 
-    def add(self, candidate: Name, values: np.ndarray, cost: float = 0.0, **more: object) -> np.ndarray:
-        """Add a candidate with its values (q,) and its cost, in any unit; `more` is added to its record."""
-        self.values[candidate], self._costs[candidate], self._notes[candidate] = values, cost, more
+    def add(self, candidate: Name, values: np.ndarray, cost: float | None = None, **more: object) -> np.ndarray:
+        """Add a candidate with its values (q,) and its cost, in any unit, where costs differ; `more` is added to its
+        record."""
+        self.values[candidate], self._notes[candidate] = values, more if cost is None else {"cost": cost, **more}
         if self.callback is not None:
             total = {} if self.total is None else {"total": self.total}
             record = self._record(candidate)
@@ -214,18 +214,17 @@ class Trial(Generic[Name]):
     def winner(self, *among: Name) -> Name:
         """The cheapest of the candidates that no other leads by more than a standard error; of all, or of those
         given."""
-        names = sorted(among or self.values, key=lambda name: (self._costs[name], -self.values[name].mean()))
+        names = sorted(
+            among or self.values, key=lambda name: (self._notes[name].get("cost", 0.0), -self.values[name].mean())
+        )
         return next(one for one in names if not any(self.leads(other, one) for other in names))
 
     def table(self, winner: Name | None = None) -> list[Record]:
         """A record of each candidate: "candidate", "value" (its mean), "error" (the standard error of its difference
-        from the best), "cost", "won", and what was added."""
+        from the best), "won", and what was added."""
         winner = self.winner() if winner is None else winner
         return [{**self._record(name), "won": name == winner} for name in self.values]
 
     def _record(self, name: Name) -> Record:
         error = self.lead(self.best(), name).error
-        return {
-            "candidate": name, "value": float(self.values[name].mean()), "error": error, "cost": self._costs[name],
-            **self._notes[name],
-        }  # fmt: skip
+        return {"candidate": name, "value": float(self.values[name].mean()), "error": error, **self._notes[name]}

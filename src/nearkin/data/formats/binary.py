@@ -89,9 +89,8 @@ def archive_keys(where: Locator) -> list[str]:
     with where.path.open("rb") as file, zipfile.ZipFile(file) as archive:
         members = archive.namelist()
         file.seek(-12 - len(archive.comment), os.SEEK_END)
-        announced = int.from_bytes(
-            file.read(2), "little"
-        )  # modulo 2^16; zipfile does not compare it with what it finds
+        # modulo 2^16; zipfile does not compare it with what it finds
+        announced = int.from_bytes(file.read(2), "little")
     names = [name.removesuffix(".npy") for name in members if name.endswith(".npy")]
     if len(members) % 2**16 != announced or len(set(names)) < len(members):
         raise ValueError(f"{where.path} is a damaged .npz archive, or no archive of arrays; write it with np.savez")
@@ -172,10 +171,9 @@ def open_vecs(where: Locator) -> FileRows:
     check_size(f"{where}, with rows of the width {d},", n * record.itemsize, where.size)
 
     def decode(block: np.ndarray) -> np.ndarray:
-        if (wrong := block["width"] != d).any():
-            raise ValueError(
-                f"{where} has a row of the width {block['width'][wrong][0]}, row 0 has {d}; all must agree"
-            )
+        others = block["width"][block["width"] != d]
+        if len(others):
+            raise ValueError(f"{where} has a row of the width {others[0]}, row 0 has {d}; all must agree")
         return np.array(block["values"])
 
     values = np.dtype(_VALUES[where.suffix])
