@@ -240,11 +240,10 @@ def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | N
     if len(missing):
         some = ", ".join(map(str, ids[:5].tolist()))
         more = f" (and {counted(len(missing) - 1, 'other')})" if len(missing) > 1 else ""
-        what = f"{name} {str(missing[0])!r}{more}"
-        why = f"is not among the {counted(len(ids), 'known id')}, such as {some}"
+        text = f"{name} {str(missing[0])!r}{more} is not among the {counted(len(ids), 'known id')}, such as {some}"
         if unknown is None:
-            raise ValueError(f"{what} {why}")
-        unknown.leave_out(f"{what} {why}")
+            raise ValueError(text)
+        unknown.leave_out(text)
         if len(missing) == len(places):
             raise ValueError(f"no {name} of {len(places):,} is known; known are {some}")
     return places[places >= 0]

@@ -187,10 +187,8 @@ def _make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed)
     fitting = [str(size) for size in range(1, dim + 1) if dim % (parts // n_bytes * size) == 0]
     if str(n_bytes) not in fitting:
         why = ", of two parts each, as 256 centroids need more items" if n_centroids == 16 else ""
-        raise ValueError(
-            f"bytes is {n_bytes}{why}: {parts} parts do not divide dim={dim}; "
-            + (f"give one of {', '.join(fitting)}" if fitting else "give an even dim")
-        )
+        way = f"give one of {', '.join(fitting)}" if fitting else "give an even dim"
+        raise ValueError(f"bytes is {n_bytes}{why}: {parts} parts do not divide dim={dim}; {way}")
     return nk.quantization.IndexingLayer(
         dim, parts, n_centroids, buffer_size=min(_BUFFER, 3 * len(pairs)), random_state=random_state
     )
