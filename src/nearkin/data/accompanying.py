@@ -56,7 +56,7 @@ def _of_table(table: Table) -> np.ndarray:
     return cells.reshape(-1, width)
 
 
-@brief()
+@brief("name them query-id,corpus-id,score in a first line")
 def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgements:
     """Read graded relevance: a table of query, row and grade, such as BEIR's (query-id, corpus-id, score), or TREC's
     qrels, which have no header: query, 0, row, grade.
@@ -186,7 +186,7 @@ def read_features(
     return described_features(path, id_column, **text)[:3]
 
 
-@brief()
+@brief("id_column='0'")
 def described_features(
     path: FileOrFrame, id_column: str | None = None, *, called: str | None = None, **text: Unpack[TextWords]
 ) -> tuple[np.ndarray, Features, list[str], str]:

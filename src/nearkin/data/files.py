@@ -172,12 +172,14 @@ def extra(module: str, name: str) -> ModuleType:
 
 
 @contextmanager
-def brief() -> Iterator[None]:
-    """Cut the middle out of a longer message: it quotes names and cells, which may have any length."""
+def brief(roles: str = "") -> Iterator[None]:
+    """Cut the middle out of a longer message: it quotes names and cells, which may have any length. Where it proposes
+    header=False, add which `roles` the caller then types by the columns' places."""
     try:
         yield
     except (ValueError, TypeError) as error:
-        text = shortened(str(error))
+        way = rf"\g<0> (columns are then called 0, 1, ...: {roles})"
+        text = shortened(re.sub(r"header=False(?! \()", way, str(error)) if roles else str(error))
         if type(error) not in (ValueError, TypeError) or text == str(error):
             raise
         raise type(error)(text) from None
@@ -187,8 +189,6 @@ _MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}  # the delimi
 _TITLES = {**_MARKS, " ": "space"}
 _WORDS = {word: mark for mark, word in _TITLES.items()} | {"\\t": "\t"}
 _STAND_IN = "\x1f"  # for a delimiter of several bytes, and for none
-# what to type if the first line is data
-HEADERLESS = "header=False (then left='0', right='1' of pairs, columns=['0', '1', '2'] of comparisons)"
 NO_NAME = "(no name "  # begins what a column is called whose header is empty
 _LONGEST = 2**26  # bytes of a line
 MAX_WIDTH = 1_000_000  # columns; a wider table is one that was written on its side, or is damaged
@@ -358,11 +358,11 @@ def named(where: Locator, cells: list[str], header: bool) -> list[str]:
         return [str(place) for place in range(len(cells))]
     names = [cell.strip() for cell in cells]
     if not any(names):
-        raise ValueError(f"{where} begins with empty cells: names of columns are needed, or {HEADERLESS}")
+        raise ValueError(f"{where} begins with empty cells: names of columns are needed, or header=False")
     if all(map(_NUMBER.fullmatch, cells)):
         raise ValueError(
-            f"{where} begins with numbers ({', '.join(cells)[:60]}), not with names of columns; type {HEADERLESS} "
-            "if they are data; if pandas wrote them as names, type frame.add_prefix('f').to_csv(...)"
+            f"{where} begins with numbers ({', '.join(cells)[:60]}), not with names of columns; type header=False if "
+            "they are data; if pandas wrote them as names, type frame.add_prefix('f').to_csv(...)"
         )
     if twice := [name for name, count in Counter(names).items() if name and count > 1]:
         raise ValueError(f"{where} has two columns called {twice[0]!r}; rename one")

@@ -16,7 +16,7 @@ from nearkin.data.tables import Column, Table, complete, is_frame, read_table
 from nearkin.records import Interactions, Reading
 
 
-@brief()
+@brief("left='0', right='1'")
 def read_interactions(
     path: FileOrFrame,
     *,

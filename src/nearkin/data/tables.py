@@ -363,7 +363,7 @@ class Table:
     @property
     def if_data(self) -> str:
         """What to type if the header is none, for the end of an error; "" without a header."""
-        return f"; if the first line is data, {files.HEADERLESS}" * (self.header is True)
+        return "; if the first line is data, header=False" * (self.header is True)
 
     def column(self, name: str, role: str) -> Column:
         """The column called `name`; ValueError that lists what there is."""
@@ -490,7 +490,7 @@ def with_rows(table: Table) -> Table:
             if again.any():
                 name = "" if column.name.startswith(files.NO_NAME) else column.name
                 again &= _mask(compute.equal(column.cells, name))
-        way = f"leave these rows out, or if the first line is data, type {files.HEADERLESS}"
+        way = "leave these rows out, or if the first line is data, type header=False"
         columns[0].refuse(again, "repeats the names of the columns", way)
     return table
 

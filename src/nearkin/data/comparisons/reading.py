@@ -50,7 +50,7 @@ _WAYS = (
 )
 
 
-@brief()
+@brief("columns=['0', '1', '2'], or write a first line anchor,near,far")
 def read_comparisons(
     path: FileOrFrame,
     *,
@@ -317,7 +317,7 @@ def _described(
     return replace(answers, source=source)
 
 
-@brief()
+@brief("left='0', right='1' of pairs, columns=['0', '1', '2'] of comparisons")
 def describe(source: FileOrFrame, **options: Any) -> Reading | str:
     """Describe how a table of pairs or of comparisons is read, by `kind_of`; `str` of the result is one line. A table
     without the usual names of both sides of a pair may hold vectors: then the line of `open_vectors`.
@@ -333,7 +333,7 @@ def describe(source: FileOrFrame, **options: Any) -> Reading | str:
     return cast(Reading, read_interactions(table, **options).source)
 
 
-@brief()
+@brief("left='0', right='1' of pairs, columns=['0', '1', '2'] of comparisons")
 def kind_of(source: FileOrFrame, **options: Any) -> str:
     """ "comparisons" if an option is theirs alone, or columns have the usual names of a form; else "pairs"."""
     given = {name for name, value in options.items() if value is not None}
