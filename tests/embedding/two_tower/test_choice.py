@@ -14,7 +14,6 @@ from torch import nn
 
 import nearkin as nk
 from nearkin.embedding import ALS, Adam, AllPairs, CosineSoftmax
-from nearkin.embedding.two_tower import choice
 from nearkin.embedding.two_tower.choice import (
     DEFAULTS,
     choose_regularization,
@@ -68,8 +67,7 @@ def test_pairs_are_drawn_where_times_hold_out_no_such_share(times: np.ndarray | 
     pairs = nk.Interactions.from_pairs(LEFTS, RIGHTS, timestamps=times)
     held = hold_out(pairs, 0.1, np.random.default_rng(0)).valid
     drawn = nk.data.split_random(pairs, valid=0.1, test=0, random_state=np.random.default_rng(0)).valid
-    np.testing.assert_array_equal(held.rows, drawn.rows)
-    np.testing.assert_array_equal(held.indices, drawn.indices)
+    np.testing.assert_array_equal([held.rows, held.indices], [drawn.rows, drawn.indices])
 
 
 def test_growing_items_lead_what_comes_next_also_in_a_model_read_and_continued(
@@ -108,7 +106,6 @@ def why(model: nk.TwoTower) -> str:
 
 def test_few_dimensions_and_many_blocks_are_for_the_softmax(fitted: nk.TwoTower) -> None:
     assert isinstance(fitted.loss_, CosineSoftmax), why(fitted)
-    assert fitted.solver_ == "sphere"
     assert "loss cosine-softmax (" in why(fitted)
     scores = {trial["loss"]: trial["recall@20"] for trial in fitted.trials_}  # the last one of each loss
     assert scores["cosine-softmax"] > 1.2 * scores["all-pairs"], scores
@@ -124,11 +121,9 @@ def test_popularity_alone_is_left_to_all_pairs_again_and_again() -> None:
     assert timeless[0] == timeless[1]
 
 
-def test_a_fit_is_bit_for_bit_that_of_the_chosen_loss(fitted: nk.TwoTower) -> None:
-    own = nk.TwoTower(K, loss=fitted.loss_, random_state=0).fit(BLOCKS)
-    np.testing.assert_array_equal(fitted.left_embeddings_, own.left_embeddings_)
-    np.testing.assert_array_equal(fitted.right_embeddings_, own.right_embeddings_)
-    assert own.trials_ == []
+def test_a_chosen_softmax_is_trained_on_from_its_short_fit(fitted: nk.TwoTower) -> None:
+    first, *_, last = (record["objective"] for record in fitted.history_)
+    assert first < 1.2 * last
 
 
 def test_every_short_fit_is_recorded_and_reported(watched: Watched) -> None:
@@ -141,9 +136,8 @@ def test_every_short_fit_is_recorded_and_reported(watched: Watched) -> None:
         final = {"why", "won", "error"}  # known when all have ended
         assert {name: record[name] for name in trial.keys() - final} == {n: trial[n] for n in trial.keys() - final}
         assert {"loss", "settings", "sweeps", "seconds", "recall@20", "ndcg@20"} <= trial.keys()
-    most = choice.DEFAULTS
     softmax = sum(trial["sweeps"] for trial in trials if trial["loss"] == "cosine-softmax")
-    assert softmax <= most.sweeps * len(most.temperatures) + most.last_sweeps * (1 + most.n_imputed)
+    assert softmax <= DEFAULTS.sweeps * len(DEFAULTS.temperatures) + DEFAULTS.last_sweeps * (1 + len(DEFAULTS.imputed))
 
 
 @pytest.mark.parametrize(
@@ -166,12 +160,22 @@ def test_it_is_all_pairs_where_nothing_can_be_chosen(options: dict, pairs: nk.In
     np.testing.assert_array_equal(model.left_embeddings_, plain.fit(pairs).left_embeddings_)
 
 
-def test_given_validation_pairs_judge() -> None:
-    parts = nk.data.split_random(BLOCKS, valid=0.2, test=0, random_state=1)
-    model = nk.TwoTower(K, random_state=0).fit(parts.train, validation=parts.valid)
-    judged = int((np.diff(parts.valid.indptr) > 0).sum())
-    assert f"of {judged} users" in why(model)
-    assert len(model.seen_) == len(parts.train)
+def renumbered(pairs: nk.Interactions) -> nk.Interactions:
+    left, right = (np.random.default_rng(n).permutation(n) for n in pairs.shape)
+    catalogues = {"left_ids": np.arange(len(left)), "right_ids": np.arange(len(right))}
+    return nk.Interactions.from_pairs(left[pairs.rows], right[pairs.indices], pairs.weights, **catalogues)
+
+
+def test_given_validation_pairs_judge_whatever_the_numbers_of_both_sides() -> None:
+    train, valid, _ = nk.data.split_random(BLOCKS, valid=0.2, test=0, random_state=1)
+    values = list[float]()
+    for pairs, held in ((train, valid), (renumbered(train), renumbered(valid))):
+        model = nk.TwoTower(K, random_state=0).fit(pairs, validation=held)
+        assert f"of {len(np.unique(valid.rows))} users" in why(model)
+        assert isinstance(model.loss_, CosineSoftmax)
+        values += [trial["value"] for trial in model.trials_ if trial["won"]]
+    assert values[0] == pytest.approx(values[1], rel=0.05)
+    assert len(model.seen_) == len(train)
 
 
 def test_a_saved_model_keeps_the_choice(fitted: nk.TwoTower, tmp_path: Path) -> None:
@@ -189,11 +193,9 @@ def test_a_saved_model_keeps_the_choice(fitted: nk.TwoTower, tmp_path: Path) -> 
 
 
 def test_an_index_is_learned_with_the_chosen_loss() -> None:
-    layer = nk.quantization.IndexingLayer(K, 2, 16, random_state=0)
-    model = nk.TwoTower(K, index=layer, random_state=0).fit(BLOCKS)
+    model = nk.TwoTower(K, index=nk.quantization.IndexingLayer(K, 2, 16, random_state=0), random_state=0).fit(BLOCKS)
     assert model.solver_ == "joint"
     assert isinstance(model.loss_, CosineSoftmax)
-    assert model.index_ is not None
 
 
 PARTS = nk.data.split_random(nk.data.planted_interactions(80, 50, random_state=0).interactions, random_state=0)

@@ -3,7 +3,7 @@
 Every short fit starts from the tables of the one before: all pairs along its strengths of regularization and then with
 powers, the softmax on cosines along falling temperatures, of which the best is trained longer. Unless all pairs lead,
 the softmax is also tried with imputed items. The largest mean over users wins: vectors of any of these losses cost the
-same to store and to search."""
+same to store and to search. A chosen softmax is trained on from the tables of its short fit."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +21,6 @@ from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.data.interactions import Parts, split_by_time, split_random
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
-from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.cosine_softmax import DEFAULTS as OF_COSINES
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
@@ -51,9 +50,10 @@ class Defaults:
     cost_power: float = 0.2
     # a factor of 3/4: on gowalla's validation pairs (2026-11) .12 leads .15 by .0125 in Recall@20 and .1 by .003
     temperatures: tuple[float, ...] = (0.37, 0.28, 0.21, 0.16, 0.12, 0.09)
-    # Recall@20 of a held-out fifth with .2 and .3 (24 November 2026): Yelp2018 .1166 and .1152, gowalla .2119 and .2125
-    imputed: float = 0.2
-    n_imputed: int = 2  # temperatures tried with imputed rights: the best without them and the next lower one
+    # shares, the first at the best temperature without imputed rights, the second at the next lower one; Recall@20 /
+    # NDCG@20 of a held-out fifth after whole fits (29 November 2026): gowalla .2 at .12 .2120 / .1520, .3 at .09 .2185
+    # / .1568; Yelp2018 .2 at .12 .1160 / .0903, .3 at .09 .1144 / .0889
+    imputed: tuple[float, ...] = (0.2, 0.3)
     sweeps: int = 4  # of all pairs with powers, and at each temperature
     # of the softmax in the last round, with a whole fit's sample: planted long tail .0862 / .0671, with 8 .0822 / .0624
     last_sweeps: int = 12
@@ -182,8 +182,9 @@ def choose_loss(
     fraction: float,
     callback: Callback | None,
     group: Group,
-) -> list[Record]:
-    """Choose the loss of `loss="auto"` for these pairs; returns a record of each short fit, the chosen one with `why`.
+) -> tuple[list[Record], Tables | None]:
+    """Choose the loss of `loss="auto"` for these pairs; returns a record of each short fit, the chosen one with `why`,
+    and the tables of a chosen softmax, from which it is trained on.
 
     `fraction` of the pairs is held out (`hold_out`) if there is no `validation`. With too few held-out pairs it is
     all pairs, without a short fit.
@@ -194,7 +195,7 @@ def choose_loss(
     lefts = judging_lefts(held, 2000, rng)  # are ranked, at most
     if len(lefts) < DEFAULTS.fewest_lefts:
         have = counted(len(lefts), "user has", "users have")
-        return all_pairs_alone(f"{have} held-out pairs; a choice needs {DEFAULTS.fewest_lefts}")
+        return all_pairs_alone(f"{have} held-out pairs; a choice needs {DEFAULTS.fewest_lefts}"), None
     if train.timestamps is not None and held.timestamps is not None:
         late = held.rows[held.timestamps > train.timestamps.max()]
     return _LossChoice(k, train, held, lefts, np.isin(lefts, late), rng, callback, group).run()
@@ -250,11 +251,11 @@ class _LossChoice:
         self.start = initial_tables(self.train, self.k, self.generator)
         self.recencies = RECENCIES if self.late.sum() >= DEFAULTS.fewest_pairs else (0.0,)
         self.judges = np.ones(len(self.lefts), bool)  # the lefts that decide
-        total = 2 + len(self.recencies) + len(DEFAULTS.temperatures) + DEFAULTS.n_imputed
+        total = 2 + len(self.recencies) + len(DEFAULTS.temperatures) + len(DEFAULTS.imputed)
         self.trial = Trial[str](_of_phase("loss", self.callback), total, "held-out NDCG")
         self.clock = time.perf_counter()
 
-    def run(self) -> list[Record]:
+    def run(self) -> tuple[list[Record], Tables | None]:
         pairs, (P, Q) = self._regularized(), self.start  # the cheapest first
         cooled = self._ladder(
             DEFAULTS.temperatures,
@@ -264,9 +265,9 @@ class _LossChoice:
             )[0],
         )  # fmt: skip
         softmax = self._lately(cooled)
-        finalists = [pairs.name, softmax.name]
-        if not self.trial.leads(*finalists):
-            finalists.append(self._imputed(softmax).name)
+        finalists = [pairs, softmax]
+        if not self.trial.leads(pairs.name, softmax.name):
+            finalists.append(self._imputed(softmax))
         return self._decide(finalists)
 
     def _lately(self, cooled: _Fit) -> _Fit:
@@ -313,13 +314,12 @@ class _LossChoice:
         return self._best([plain, self._measured(loss, solver, DEFAULTS.sweeps)])
 
     def _imputed(self, plain: _Fit) -> _Fit:
-        """The best with imputed rights, from these tables, at their temperature and the next lower one."""
-        # 50 neighbours cost an eighth of a full fit's 100
-        lists = sparse_ease(self.train, OF_COSINES.imputed, n_neighbours=50)[1]
+        """The best with imputed rights, from these tables: a larger share at the next lower temperature."""
+        lists, sweeps = CosineSoftmax().lists(self.train), 2 * DEFAULTS.sweeps
         settings, fits = plain.loss.get_params(), list[_Fit]()
         first = DEFAULTS.temperatures.index(settings["temperature"])
-        for temperature in DEFAULTS.temperatures[first : first + DEFAULTS.n_imputed]:
-            loss, sweeps = CosineSoftmax(temperature=temperature, imputed=DEFAULTS.imputed), 2 * DEFAULTS.sweeps
+        for temperature, share in zip(DEFAULTS.temperatures[first:], DEFAULTS.imputed, strict=False):
+            loss = CosineSoftmax(temperature=temperature, imputed=share)
             fits += self._on_cosines(loss, plain.tables, sweeps, [settings["recency"]], lists=lists)
         return self._best(fits)
 
@@ -360,12 +360,13 @@ class _LossChoice:
         )  # fmt: skip
         return _Fit(name, loss, (solver.P, solver.Q))
 
-    def _decide(self, finalists: Sequence[str]) -> list[Record]:
-        """The records of all short fits, the best of the finalists with a reason. A tie is not left to the loss that
-        trains fastest: NDCG and recall of a held-out tenth would lose .028 on FilmTrust, .019 on tags of Last.fm."""
-        chosen, trial = self.trial.best(*finalists), self.trial
-        rival = trial.best(*(name for name in finalists if name != chosen))
-        lead, table = trial.lead(chosen, rival), trial.table(chosen)
+    def _decide(self, finalists: Sequence[_Fit]) -> tuple[list[Record], Tables | None]:
+        """The records of all short fits, the best of the finalists with a reason, and its tables if it is a softmax. A
+        tie is not left to the loss that trains fastest: NDCG and recall of a held-out tenth would lose .028 on
+        FilmTrust, .019 on tags of Last.fm."""
+        chosen, trial = self._best(finalists), self.trial
+        rival = trial.best(*(fit.name for fit in finalists if fit is not chosen))
+        lead, table = trial.lead(chosen.name, rival), trial.table(chosen.name)
         why = (
             f"against {rival}, the next: {lead}, in the mean of {' and '.join(MEASURES)} on held-out pairs of "
             f"{self.judges.sum():,} users; {len(table)} short fits"
@@ -373,4 +374,4 @@ class _LossChoice:
         for record in table:
             if record["won"]:
                 record["why"] = _in_one_line(record, why)
-        return table
+        return table, None if isinstance(chosen.loss, AllPairs) else chosen.tables

@@ -265,14 +265,14 @@ def fit_towers(
 ) -> Fitted:
     """Hold out pairs and choose if necessary, then train; arguments as in `TwoTower.fit`. From a `TwoTower` `before`,
     whose ids come first in `interactions`, train further with its loss and its lambda."""
-    trials = list[Record]() if before is None else before.trials_
+    trials, continued = list[Record]() if before is None else before.trials_, None
     if settings.auto_loss and before is not None:
         settings = settings.with_loss(before.loss_)
     elif settings.auto_loss:
         if settings.only_all_pairs is not None:
             trials = all_pairs_alone(settings.only_all_pairs)
         else:
-            trials = choose_loss(
+            trials, continued = choose_loss(
                 settings.n_components, interactions, validation, shared_generator(settings.random_state, group),
                 fraction=settings.validation_fraction, callback=callback, group=group,
             )  # fmt: skip
@@ -288,7 +288,7 @@ def fit_towers(
         ranking = validation_ranking(parts.valid, parts.train, rng)
         pairs = interactions if ranking is None else parts.train
     objective = settings.loss.objective(pairs)
-    start = initial_tables(pairs, settings.n_components, generator)
+    start = continued or initial_tables(pairs, settings.n_components, generator)
     if before is None:
         strength, start = _strength_and_start(settings, objective, start, ranking, rng, callback, group)
     else:
