@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from nearkin._fields import Extra, StrPath, counted
-from nearkin._types import ArrayLike, Seed
+from nearkin._types import ArrayLike, Record, Seed
 
 if TYPE_CHECKING:
+    import torch
     from sklearn.base import BaseEstimator
 
 T = TypeVar("T")
@@ -41,24 +42,37 @@ def check_instance(value: object, name: str, *kinds: type[T]) -> T:
     return value
 
 
+def check_mapping(value: Any, name: str) -> Record:
+    """Return a mapping, also a pandas Series, as a dict; TypeError for anything else."""
+    if not hasattr(value, "keys"):
+        raise TypeError(f"{name} is of type {type(value).__name__}; it must be a dict")
+    return dict(value)
+
+
 def check_integer(value: object, name: str, *, low: int | None = None, high: int | None = None) -> int:
     """Return `value` as an int within [low, high]; TypeError if it is no integer, ValueError if it is out of range."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be an integer")
-    return int(_in_range(value, name, low, high, "an integer"))
+    return int(_in_range(_of_kind(value, name, Integral, "an integer"), name, low, high, "an integer"))
 
 
 def check_real(
     value: object, name: str, *, low: float | None = None, high: float | None = None, above: float | None = None
 ) -> float:
     """Return `value` as a finite float within [low, high] and, if given, strictly greater than `above`."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be a number")
-    if (isinstance(value, int) and value.bit_length() > 1024) or not math.isfinite(value):  # beyond float64
-        raise ValueError(f"{name} is {str(value)[:30]}; it must be finite")
-    if above is not None and value <= above:
-        raise ValueError(f"{name} is {value!r}; it must be greater than {above}")
-    return float(_in_range(value, name, low, high, "a number"))
+    number = _of_kind(value, name, Real, "a number")
+    if not math.isfinite(number):
+        raise ValueError(f"{name} is {number!r}; it must be finite")
+    if above is not None and number <= above:
+        raise ValueError(f"{name} is {number!r}; it must be greater than {above}")
+    return float(_in_range(number, name, low, high, "a number"))
+
+
+def _of_kind(value: Any, name: str, kind: type[Any], wanted: str) -> Any:
+    """The number if it is of the kind; integers beyond int64, which NumPy and FAISS lack, are refused."""
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be {wanted}")
+    if isinstance(value, Integral) and int(value).bit_length() > 63:
+        raise ValueError(f"{name} is an integer of {int(value).bit_length()} bits; it must be below 2^63")
+    return value
 
 
 def _in_range(value: Any, name: str, low: float | None, high: float | None, kind: str) -> Any:
@@ -142,7 +156,7 @@ def each_once(ids: np.ndarray, name: str = "ids") -> np.ndarray:
 
 def check_codes(codes: ArrayLike, width: int, min_rows: int = 0) -> np.ndarray:
     """Return codes (n, width) uint8, C-contiguous; TypeError for another dtype, ValueError for another shape."""
-    codes = np.asarray(codes)
+    codes = as_array(codes, "codes")
     if codes.dtype != np.uint8:
         raise TypeError(f"codes has dtype {codes.dtype}; it must be uint8, as encode returns it")
     if codes.ndim != 2 or codes.shape[1] != width or len(codes) < min_rows:
@@ -199,11 +213,9 @@ def check_same_kind(labels: np.ndarray, others: np.ndarray, name: str, other: st
 
 def has_unit_rows(X: np.ndarray) -> bool:
     """Whether all rows of X (n, d) have length 1, to a thousandth, or are zero: normalised, as metric "cosine" does."""
-    for first in range(0, len(X), 4096):  # most data end with the first rows
-        lengths = np.linalg.norm(X[first : first + 4096].astype(np.float64), axis=1)
-        if not ((np.abs(lengths - 1) <= 1e-3) | (lengths == 0)).all():
-            return False
-    return True
+    blocks = (X[first : first + 4096] for first in range(0, len(X), 4096))  # most data end with the first rows
+    lengths = (np.linalg.norm(rows.astype(np.float64), axis=1) for rows in blocks)
+    return all(bool(((np.abs(norms - 1) <= 1e-3) | (norms == 0)).all()) for norms in lengths)
 
 
 def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
@@ -361,7 +373,7 @@ def _check_columns(X: Extra, name: str, good: Callable[[Extra], bool] = lambda k
 
 def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1) -> np.ndarray:
     """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`. Rows
-    without names are not compared: methods call each other with arrays; `transform` warns of them by `warn_of_names`.
+    without names are not compared: methods call each other with arrays; `transform` warns of them by `check_names`.
     """
     width = None if reset else getattr(estimator, "n_features_in_", None)
     if type(X) is np.ndarray and X.dtype in (np.float32, np.float64) and X.shape[1:] == (width,) and len(X) >= min_rows:
@@ -377,24 +389,13 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
     return rows
 
 
-def warn_of_names(estimator: BaseEstimator, X: ArrayLike) -> None:
-    """scikit-learn's warning of rows X without names, if those of `fit` had names."""
+def check_names(estimator: object, X: ArrayLike, *, reset: bool = False) -> None:
+    """scikit-learn's warning of rows X without names, if those of `fit` had names. With `reset`, an estimator that was
+    fitted to the values of a DataFrame X gets the names of its columns."""
     from sklearn.utils.validation import validate_data
 
-    if not hasattr(X, "columns"):  # `validate_vectors` compares names
-        validate_data(estimator, X, reset=False, skip_check_array=True, ensure_2d=False)  # pyright: ignore[reportArgumentType]
-
-
-def take_names(fitted: object, X: ArrayLike) -> None:
-    """Give an estimator that was fitted to the values of a DataFrame X the names of its columns."""
-    from sklearn.utils.validation import validate_data
-
-    if hasattr(X, "columns"):
-        validate_data(fitted, X, reset=True, skip_check_array=True, ensure_2d=False)  # pyright: ignore[reportArgumentType]
-
-
-if TYPE_CHECKING:
-    import torch
+    if hasattr(X, "columns") == reset:  # `validate_vectors` compares names
+        validate_data(estimator, X, reset=reset, skip_check_array=True, ensure_2d=False)  # pyright: ignore[reportArgumentType]
 
 
 def numpy_generator(random_state: Seed = None) -> np.random.Generator:

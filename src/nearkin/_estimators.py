@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, validate_vectors, warn_of_names
+from nearkin._check import check_integer, check_names, validate_vectors
 from nearkin._faiss import add_codes
 from nearkin._fields import Extra, StrPath
 from nearkin._storage import SavedArrays, read_saved, reading, saving_folder, write_arrays
@@ -94,7 +94,7 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
         """`encode`, under scikit-learn's name. A column holds the numbers of centroids, or steps of a scale. Numbers of
         centroids are categories: before a model of numbers, as in a `Pipeline`, they need a `OneHotEncoder`."""
         check_is_fitted(self)
-        warn_of_names(self, X)
+        check_names(self, X)
         return self.encode(X)
 
     def __sklearn_tags__(self) -> Extra:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 from pyarrow import compute
 
-from nearkin._check import as_array, check_finite
+from nearkin._check import as_array, check_finite, from_tensor
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
 
@@ -211,7 +211,7 @@ def check_features(features: MatrixLike | None, name: str, ids: np.ndarray) -> F
     """
     if features is None:
         return None
-    values: Any = _by_ids(features, name, ids)
+    values: Any = from_tensor(_by_ids(features, name, ids), name)
     sparse = sp.issparse(values)
     values = sp.csr_matrix(values, dtype=np.float32) if sparse else np.ascontiguousarray(values, dtype=np.float32)
     if values.ndim != 2 or values.shape[0] != len(ids) or not values.shape[1]:

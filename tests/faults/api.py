@@ -39,7 +39,7 @@ BITS = np.array([[1, 2], [3, 4], [5, 6]], np.uint8)
 TRIPLETS = np.array([[0, 1, 2], [2, 0, 1], [1, 2, 0]] * 4)
 
 HOSTILE: tuple[Any, ...] = (
-    *(None, True, 0, 1, -1, 2, 10**7, 2**63, 10**400, -0.0, 0.5, 1e308, float("nan"), float("inf")),
+    *(None, True, 0, 1, -1, 2, 10**7, 2**63, 10**39, 10**400, -0.0, 0.5, 1e308, float("nan"), float("inf")),
     *("", "x", "l2", b"x"),
     *([], [1], [[1], [2, 3]], {}, {"a": 1}, object(), (), set(), lambda: None, range(3), 1j, "a\0b", "\ud800"),
     *(np.zeros(0), np.zeros((0, 4)), np.zeros((4, 0)), np.zeros((2, 3, 4)), np.array(3.0), np.array(["a", "b"])),
@@ -48,6 +48,7 @@ HOSTILE: tuple[Any, ...] = (
     *(np.full((6, 4), -(2**62)), np.full((6, 2), 10**7), np.ones((12, 8), np.float16)[::2, ::2], np.eye(4)[:, ::-1]),
     *(np.ma.masked_array([1.0, 2]), np.zeros(3, "M8[s]"), np.zeros(2, [("a", int)])),
     *(torch.eye(4, dtype=torch.bfloat16), torch.empty(4, 4, device="meta"), torch.full((4, 4), torch.nan)),
+    *(torch.tensor(0.5), torch.eye(4, requires_grad=True), torch.empty((), device="meta"), "cuda:x"),
 )
 _SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6)
 VALUES = st.one_of(

@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.linear_model import RidgeCV
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import as_array, check_choice, check_vectors, numpy_generator, validate_vectors, warn_of_names
+from nearkin._check import as_array, check_choice, check_names, check_vectors, numpy_generator, validate_vectors
 from nearkin._estimators import SavedEstimator
 from nearkin._fields import Extra, counted
 from nearkin._types import ArrayLike, Record, Seed
@@ -123,7 +123,7 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
         ValueError for the old vectors of `fit`, or as wide as they: to map these, fit with X and y in the other order.
         """
         check_is_fitted(self)
-        warn_of_names(self, X)
+        check_names(self, X)
         width, other = self.map_.shape
         if width != other and getattr(X, "shape", ())[1:] == (other,):
             raise ValueError(

@@ -8,7 +8,7 @@ import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_codes, check_integer, check_real, validate_vectors, warn_of_names
+from nearkin._check import check_choice, check_codes, check_integer, check_names, check_real, validate_vectors
 from nearkin._estimators import CodesTransformer
 from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, read_saved
@@ -78,7 +78,7 @@ class AbstractHasher(CodesTransformer, ABC):
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return bits (n, n_bits) uint8 of X (n, d), 0 or 1, for other estimators; `encode` packs them."""
         check_is_fitted(self)
-        warn_of_names(self, X)
+        check_names(self, X)
         return unpack_bits(self.encode(X), self.n_bits)
 
     @property

@@ -7,7 +7,7 @@ length that is no multiple of 8 is padded with zero bits, which never change a H
 import faiss
 import numpy as np
 
-from nearkin._check import check_codes, check_integer
+from nearkin._check import as_array, check_codes, check_integer
 from nearkin.linalg.signs import unpack_bits
 
 
@@ -42,7 +42,7 @@ def unpack_signs(codes: np.ndarray, n_bits: int, dtype: type = np.float32, order
     >>> nk.hashing.unpack_signs(np.array([[5]], np.uint8), 3)
     array([[ 1., -1.,  1.]], dtype=float32)
     """
-    return unpack_bits(codes, n_bits, order).astype(dtype) * 2 - 1
+    return unpack_bits(as_array(codes, "codes"), check_integer(n_bits, "n_bits", low=1), order).astype(dtype) * 2 - 1
 
 
 def binary_index(width: int, n_lists: int | None = None, codes: np.ndarray | None = None) -> faiss.IndexBinary:

@@ -12,7 +12,7 @@ from typing import Self, cast
 import faiss
 import numpy as np
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_not_vanishing, check_vectors, take_names
+from nearkin._check import check_choice, check_integer, check_magnitude, check_names, check_not_vanishing, check_vectors
 from nearkin._faiss import add_codes
 from nearkin._fields import StrPath, counted
 from nearkin._pairs import unordered
@@ -189,7 +189,7 @@ class Index:
         levels = norms if isinstance(norms, Norms) else Norms.learned(X) if norms else None
         if quantizer is not None:
             own, (quantizer, chosen) = quantizer, fitted(quantizer, X, metric, random_state, norms=norms is None)
-            take_names(quantizer, () if quantizer is own else given)
+            check_names(quantizer, () if quantizer is own else given, reset=True)
             levels = chosen if levels is None else levels
         index = cls.empty(X.shape[1], quantizer, metric, n_probe=n_probe, norms=levels)
         index.kept, index._searched = kept, searching.Kept(fast_scan is not False)

@@ -83,7 +83,7 @@ def hamming_histograms(
 ) -> RankHistograms:
     """Vectors and relevant vectors at each Hamming distance, 0 to 8 times the bytes of a code; arguments as in
     `hamming_radius_precision`."""
-    queries, database = np.asarray(queries), np.asarray(database)
+    queries, database = as_array(queries, "queries"), as_array(database, "database")
     for name, codes in (("queries", queries), ("database", database)):
         if codes.dtype != np.uint8 or codes.ndim != 2:
             raise TypeError(

@@ -180,7 +180,7 @@ def average_precision(hits: ArrayLike, n_relevant: ArrayLike | None = None) -> n
     >>> nk.metrics.average_precision([[True, False, True], [False, False, True]])
     array([0.83333333, 0.33333333])
     """
-    hits = np.asarray(hits)
+    hits = as_array(hits, "hits")
     if hits.ndim != 2 or hits.dtype != np.bool_:
         raise ValueError(f"hits has shape {hits.shape} and dtype {hits.dtype}; it must be (n, K) bool, see `relevance`")
     n_found = hits.sum(axis=1)

@@ -6,6 +6,7 @@ from typing import TypeAlias, cast
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn, get_swa_multi_avg_fn
 
+from nearkin._check import check_real
 from nearkin.orthogonal.diagnostics import layout_on_manifold
 from nearkin.orthogonal.optimizer import as_tall, from_tall, whole, write_whole
 from nearkin.orthogonal.parametrization import polar_by_products
@@ -41,6 +42,7 @@ def orthogonal_average(decay: float | None = None) -> Average:
     >>> nk.orthogonal.is_orthogonal(averaged.module.weight, 1e-5)
     True
     """
+    decay = None if decay is None else check_real(decay, "decay", low=0, high=1)
     plain = cast(Average, get_swa_multi_avg_fn() if decay is None else get_ema_multi_avg_fn(decay))
 
     def average(averaged: Params, current: Params, count: Tensor | int) -> None:

@@ -64,11 +64,13 @@ class BlockRotation(nn.Module):
             sides = [side for side in range(2, d + 1) if d % side == 0]
             nearest = min(sides, key=lambda side: abs(side - block_size))
             raise ValueError(f"block_size is {block_size}; it must divide d = {d}, type block_size={nearest}")
-        dtype = dtype or torch.get_default_dtype()
-        if dtype not in DTYPES:
-            raise TypeError(f"dtype is {dtype}; it must be float16, bfloat16, float32 or float64")
+        dtype = torch.get_default_dtype() if dtype is None else dtype
+        dtype = check_choice(dtype, "dtype", DTYPES)
         shape = (d // block_size, block_size * (block_size - 1) // 2)
-        self.weight: nn.Parameter = nn.Parameter(torch.zeros(shape, dtype=dtype, device=device))
+        try:
+            self.weight: nn.Parameter = nn.Parameter(torch.zeros(shape, dtype=dtype, device=device))
+        except (AssertionError, RuntimeError) as error:  # torch's, for one that is unknown, not there or too small
+            raise ValueError(f"device is {device!r}, which has no {shape} numbers ({error}); type 'cpu'") from error
         i, j = torch.triu_indices(block_size, block_size, 1, device=device)
         places = torch.full((block_size, block_size), 2 * len(i), device=device)  # in [entries, -entries, 0]
         places[i, j], places[j, i] = torch.arange(2 * len(i), device=device).chunk(2)
@@ -81,10 +83,8 @@ class BlockRotation(nn.Module):
 
     def rotations(self) -> Tensor:
         """Return the blocks of R (d / block_size, block_size, block_size), in float64 or float32."""
-        arguments = self.weight, self.places, self.above, self.block_size
-        if is_traced():
-            return _traced_cayley(*arguments)
-        return cast(Tensor, _Cayley.apply(*arguments))
+        made = cast(Any, _traced_cayley if is_traced() else _Cayley.apply)
+        return cast(Tensor, made(self.weight, self.places, self.above, self.block_size))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x R for x (..., d)."""

@@ -404,8 +404,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
 
     def __getstate__(self) -> Record:
         """State for `copy.deepcopy` and pickle: torch's, the generator, the callback and the counts."""
-        own = {name: vars(self)[name] for name in ("_generator", "callback", "_steps")}
-        return {**super().__getstate__(), **own}
+        return super().__getstate__() | {name: vars(self)[name] for name in ("_generator", "callback", "_steps")}
 
 
 def seed_of_step(random_state: int, step: int) -> int:
@@ -448,9 +447,8 @@ def step_length(
         return group["lr"]
     beta1, beta2 = group["betas"]
     mean_square = torch.stack([raw.square().mean() for raw in entries])
-    if "second_moment" not in state:
-        state["second_moment"] = torch.zeros_like(mean_square)
-    v = state["second_moment"].mul_(beta2).add_(mean_square, alpha=1 - beta2)
+    v = state.setdefault("second_moment", torch.zeros_like(mean_square))
+    v.mul_(beta2).add_(mean_square, alpha=1 - beta2)
     unbiased = v / (1 - beta2 ** state["step"])
     return group["lr"] / (1 - beta1 ** state["step"]) / (unbiased.sqrt() + group["eps"])
 
@@ -478,10 +476,9 @@ def _flat(options: Record) -> Record:
 
 
 def _check_common(group: Record) -> None:
-    if isinstance(group["lr"], Tensor) and group["lr"].numel() != 1:
-        raise ValueError(f"lr is a tensor of shape {tuple(group['lr'].shape)}; it must be one number")
-    _check_scheduled({**group, "lr": group["lr"].item()} if isinstance(group["lr"], Tensor) else group)
-    check_real(group["momentum"], "momentum", low=0, high=1)
+    if isinstance(lr := group["lr"], Tensor) and (lr.numel() != 1 or lr.is_meta):
+        raise ValueError(f"lr is a tensor of shape {tuple(lr.shape)} on {lr.device}; it must hold one number")
+    _check_scheduled(_with_number(group | {"capturable": False}))
     check_real(group["eps"], "eps", above=0)
     check_integer(group["stabilize_every"], "stabilize_every", low=0)
     check_choice(group["layout"], "layout", LAYOUTS)
@@ -504,6 +501,7 @@ def _check_scheduled(group: Record) -> None:
     """Check the values that schedulers change: lr, a tensor only if it is not to be read, and the momentum."""
     if not isinstance(group["lr"], Tensor):
         check_real(group["lr"], "lr", low=0)
+    check_real(group["momentum"], "momentum", low=0, high=1)
     if group["momentum"] and group.get("betas") is not None:
         raise ValueError(f"momentum is {group['momentum']!r} and betas is {group['betas']!r}; give one of them")
 

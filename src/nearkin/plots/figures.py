@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
 from scipy.stats import f
 
-from nearkin._check import check_instance
+from nearkin._check import check_instance, check_mapping, check_real, from_tensor
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record
 from nearkin.plots.style import FAINT, INK, SERIES, house_style, new_axes
@@ -48,8 +48,7 @@ def plot_convergence(
     >>> nk.plots.plot_convergence({"procrustes": [3.0, 2.0, 1.5]}).get_ylabel()
     'distortion on the training vectors'
     """
-    given = check_instance(curves, "curves", Mapping).items()
-    numbered = {name: {float(n): v for n, v in enumerate(values, start=1)} for name, values in given}
+    numbered: Record = {name: dict(enumerate(of, 1)) for name, of in check_mapping(curves, "curves").items()}
     ax = _draw(ax, numbered, "curves", "iteration", ylabel)
     ax.set_xlim(left=1)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -83,7 +82,10 @@ def plot_against_bytes(
     """
     ax = _draw(ax, series, "series", "bytes per vector", ylabel)
     if reference is not None:
-        ax.axhline(reference[1], color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=reference[0])
+        if not isinstance(reference, tuple | list) or len(reference) != 2:
+            raise TypeError(f"reference is {reference!r}; it must be (name, value)")
+        label, height = reference[0], check_real(reference[1], "reference[1]")
+        ax.axhline(height, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.legend()
@@ -106,9 +108,9 @@ def _axes(ax: Axes | None, width: float = 4.4, height: float = 3.0) -> Axes:
 def _draw(ax: Axes | None, curves: Mapping[str, Mapping[float, float]], name: str, xlabel: str, ylabel: str) -> Axes:
     """A line for each curve {x: value}."""
     ax = _axes(ax)
-    for label, values in check_instance(curves, name, Mapping).items():
-        places = sorted(check_instance(values, f"{name}[{label!r}]", Mapping))
-        ax.plot(places, [values[place] for place in places], label=label)
+    for label, values in check_mapping(curves, name).items():
+        points = check_mapping(values, f"{name}[{label!r}]")
+        ax.plot(sorted(points), [points[place] for place in sorted(points)], label=label)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     if len(curves) > 1:
         ax.legend()
@@ -160,8 +162,7 @@ def plot_map(
         ax.plot(*np.stack([at, reference]).transpose(2, 0, 1), color=FAINT, linewidth=0.7, marker="", zorder=1)
         ax.scatter(*reference.T, s=22, facecolors="none", edgecolors=SERIES[2], zorder=2)
     ax.scatter(*at.T, s=14, color=SERIES[0], zorder=3, linewidths=0)
-    ax.set_aspect("equal", adjustable="datalim")
-    ax.set(xticks=[], yticks=[])
+    ax.set(aspect="equal", adjustable="datalim", xticks=[], yticks=[])
     ax.spines["bottom"].set_visible(False)
     if X.shape[1] > 2:
         ax.set_xlabel(f"2 of {X.shape[1]} dimensions shown, those of the largest variance")
@@ -173,7 +174,7 @@ def plot_map(
 
 
 def _of_shape(array: ArrayLike, name: str, shape: str, ndim: int) -> np.ndarray:
-    values = np.asarray(array, dtype=np.float64)
+    values = np.asarray(from_tensor(array, name), dtype=np.float64)
     if values.ndim != ndim or not values.shape[-1]:
         raise ValueError(f"{name} has shape {values.shape}; it must be {shape}")
     return values

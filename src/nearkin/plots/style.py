@@ -57,8 +57,7 @@ def for_page(svg: str, name: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
     svg = re.sub(r' (?:width|height)="[^"]*"', "", svg, count=2)
-    drawn = re.search(r'viewBox="0 0 ([\d.]+)', svg)
-    if drawn is not None and float(drawn[1]) > _WIDE:
+    if (drawn := re.search(r'viewBox="0 0 ([\d.]+)', svg)) and float(drawn[1]) > _WIDE:
         svg = svg.replace("<svg", '<svg class="wide"', 1)
     svg = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", svg)  # the page's own typeface
     for colour, variable in _VARIABLE.items():

@@ -19,12 +19,12 @@ from nearkin._check import (
     check_choice,
     check_integer,
     check_magnitude,
+    check_names,
     check_queries,
     check_real,
     check_vectors,
     draw_seed,
     numpy_generator,
-    take_names,
 )
 from nearkin._faiss import compared as decoded_by_faiss
 from nearkin._fields import counted
@@ -397,7 +397,7 @@ def best(
         if trained[names[0]] < len(X):
             X = X[np.sort(generator.choice(len(X), trained[names[0]], replace=False))]
     quantizer, norms = fitted_codec(CODECS[names[0]], size, X, asked, **settings)
-    take_names(quantizer, given)
+    check_names(quantizer, given, reset=True)
     return Best(quantizer, norms, trials)
 
 

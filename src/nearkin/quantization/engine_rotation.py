@@ -16,12 +16,12 @@ from nearkin._check import (
     check_choice,
     check_integer,
     check_magnitude,
+    check_names,
     check_not_vanishing,
     check_queries,
     check_vectors,
     draw_seed,
     validate_vectors,
-    warn_of_names,
 )
 from nearkin._estimators import SavedEstimator
 from nearkin._fields import counted
@@ -264,7 +264,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     def transform(self, X: ArrayLike) -> np.ndarray:
         """X R (n, d), or (X - mean) R with `center`, float32 or float64 as X is."""
         check_is_fitted(self)
-        warn_of_names(self, X)
+        check_names(self, X)
         X = validate_vectors(self, X)
         return ((X.astype(np.float64) - self.mean_) @ self.rotation_).astype(X.dtype)
 

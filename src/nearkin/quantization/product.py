@@ -318,7 +318,7 @@ class ProductQuantizer(ReconstructingTransformer):
             yield chunk.astype(np.float32) if plain else rounded_product(chunk, R), lists
 
     def _checked_codes(self, codes: ArrayLike) -> tuple[np.ndarray | None, np.ndarray]:
-        codes = np.asarray(codes)
+        codes = _check.as_array(codes, "codes")
         M, K, _ = self.codebooks_.shape
         width = M + (CoarseQuantizer.code_width(self.n_lists) if self.n_lists else 0)
         if codes.ndim != 2 or codes.shape[1] != width or codes.dtype.kind not in "iu":
@@ -336,10 +336,10 @@ class ProductQuantizer(ReconstructingTransformer):
         _check.check_choice(self.init, "init", ("auto", *STARTS))
         if self.step != "exact":
             _check.check_real(self.step, "step", above=0)
-        _check.check_integer(self.n_blocks or 1, "n_blocks", low=1, high=_MOST_BLOCKS)
+        _check.check_integer(1 if self.n_blocks is None else self.n_blocks, "n_blocks", low=1, high=_MOST_BLOCKS)
         _check.check_integer(self.max_iter, "max_iter", low=1)
         _check.check_real(self.tol, "tol", low=0)
         _check.check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
-        _check.check_integer(self.horizon or 1, "horizon", low=1)
+        _check.check_integer(1 if self.horizon is None else self.horizon, "horizon", low=1)
         if lists and K > 256:
             raise ValueError(f"n_lists={lists} with n_centroids={K}: codes with a list number need n_centroids <= 256")

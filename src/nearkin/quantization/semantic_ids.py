@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import as_array, check_integer, check_row_weights, validate_vectors, warn_of_names
+from nearkin._check import as_array, check_integer, check_names, check_row_weights, validate_vectors
 from nearkin._estimators import SavedEstimator
 from nearkin._fields import Extra, counted
 from nearkin._types import ArrayLike, Seed
@@ -133,7 +133,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the nearest ids (n, levels) of vectors X (n, d), taken or not; vectors may share them."""
         check_is_fitted(self)
-        warn_of_names(self, X)
+        check_names(self, X)
         nearest = self._candidates(validate_vectors(self, X).astype(np.float32, copy=False))[0][:, 0]
         return nearest.astype(np.int64)
 

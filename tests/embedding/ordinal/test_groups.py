@@ -1,6 +1,7 @@
 """The test of two groups of raters: small for other maps, uniform for the same."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import nearkin as nk
@@ -44,9 +45,8 @@ def test_raters_without_a_group_are_left_out_and_too_few_refused():
         nk.embedding.compare_groups(x, groups, n_permutations=19, random_state=0)["error"] for x in (answers, more)
     ]
     assert found[0] == found[1]
-    with pytest.raises(ValueError, match="groups"):
-        nk.embedding.compare_groups(answers, groups | dict.fromkeys(range(6), "a"))
-    with pytest.raises(ValueError, match="groups"):
-        nk.embedding.compare_groups(answers, {0: "a", 1: "a", 2: "b", 3: "b"})
+    for wrong in (groups | dict.fromkeys(range(6), "a"), pd.Series(list("aabb"))):  # a Series is a mapping
+        with pytest.raises(ValueError, match="groups"):
+            nk.embedding.compare_groups(answers, wrong)
     with pytest.raises(ValueError, match="annotators"):
         nk.embedding.compare_groups(Comparisons(answers.indices, answers.objects), groups)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nearkin._check import check_instance, check_integer, numpy_generator
+from nearkin._check import check_instance, check_integer, check_mapping, numpy_generator
 from nearkin._types import Record, Seed
 from nearkin.embedding.ordinal.estimator import OrdinalEmbedding
 from nearkin.metrics.ordinal import triplet_error
@@ -56,7 +56,7 @@ def compare_groups(
         raise ValueError("comparisons name no annotators; read them with a column of raters")
     check_integer(n_permutations, "n_permutations", low=19)
     named, who = np.unique(np.asarray(annotators), return_inverse=True)
-    values = [groups.get(rater) for rater in named.tolist()]
+    values = list(map(check_mapping(groups, "groups").get, named.tolist()))
     kinds = sorted({value for value in values if value is not None}, key=str)
     if len(kinds) != 2:
         raise ValueError(f"groups are {kinds} among these raters; a test needs two")
