@@ -40,7 +40,7 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
     assert record["held_out_error"] < 0.1
     assert json.loads(json.dumps(record)) == record
     assert set(record["curves"]) == {"answers", "dimension"}
-    assert record["curves"]["dimension"]["1.0"] > record["held_out_error"]
+    assert record["curves"]["dimension"]["error"][0] > record["held_out_error"]
     low, high = record["held_out_interval"]
     assert low <= record["held_out_error"] <= high
     assert any(note.startswith("held-out error 0.0") for note in record["notes"])

@@ -86,9 +86,8 @@ def embed(
         raise ValueError("dim is 'auto', which is for comparisons; type a number for pairs, for example dim=64")
     embed_them: Callable[..., Record] = embed_pairs if kind == "pairs" else embed_comparisons
     record = embed_them(signals, out=out, dim=size, loss=loss, seed=seed, overwrite=overwrite, **given)
-    following = (
-        command("recommend", out, all=True, out="recs.csv") if kind == "pairs" else f"open {quoted(f'{out}/map.png')}"
-    )
+    shown = f"open {quoted(f'{out}/map.png')}"
+    following = command("recommend", out, all=True, out="recs.csv") if kind == "pairs" else shown
     return {"signals": kind, **record, "next": [following, command("report", out)]}
 
 

@@ -180,7 +180,7 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
             with house_style():
                 figure = Figure(figsize=(8.4, 3.2), layout="constrained")
                 for ax, (name, curve) in zip(figure.subplots(1, 2), record["curves"].items(), strict=True):
-                    plot_error({"error": {float(x): error for x, error in curve.items()}}, name, ax)
+                    plot_error({"error": dict(zip(curve[name], curve["error"], strict=True))}, name, ax)
                     if name == "dimension":
                         ax.set_ylabel("")
             _save(figure, folder / "error")
@@ -188,7 +188,7 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
 
 def _curves(
     train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: Record
-) -> dict[str, dict[str, float]]:
+) -> dict[str, dict[str, list]]:
     """Held-out errors against the number of judgements and the dimension; none for more than `MAX_CURVE` comparisons.
     `trial` was fitted on all of `train`. Raters have equal weights."""
     if len(train) > MAX_CURVE:
@@ -209,7 +209,7 @@ def _curves(
     else:
         by_dimension = dict(zip(chosen_by["dimension"], chosen_by["error"], strict=True))
     named = {"answers": by_answers, "dimension": dict(sorted(by_dimension.items()))}
-    return {name: {str(float(x)): error for x, error in curve.items()} for name, curve in named.items()}
+    return {name: {name: [*map(int, curve)], "error": [*curve.values()]} for name, curve in named.items()}
 
 
 def _save(figure: Any, stem: Path) -> None:

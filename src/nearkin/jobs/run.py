@@ -171,10 +171,11 @@ def laid_out(record: Fields) -> Layout:
 
 def _rows(value: object) -> list[Record] | None:
     """The records of a table; None for a value that is none."""
-    cells = [*value.values()] if isinstance(value, Mapping) else []
-    if any(isinstance(cell, list) and cell and isinstance(cell[0], int | float) for cell in cells):
+    if _is_curve(value):
         return _opened(cast(Mapping, value))
     if isinstance(value, Mapping) and value and all(isinstance(one, Mapping) for one in value.values()):
+        if any(map(_is_curve, value.values())):  # a table each
+            return None
         if all("mean" not in one or "low" not in one for one in value.values()):
             return [line for name, one in value.items() for line in _opened({"": str(name), **one})]
         return [{"": str(name), "difference": one} for name, one in value.items()]
@@ -183,13 +184,23 @@ def _rows(value: object) -> list[Record] | None:
     return None
 
 
+def _is_curve(value: object) -> bool:
+    """Whether a value is a record of lists of numbers, such as sizes and the error of each."""
+    lists = _lists(value) if isinstance(value, Mapping) else {}
+    return any(cell and isinstance(cell[0], int | float) for cell in lists.values())
+
+
+def _lists(row: Fields) -> dict[str, list]:
+    return {name: cell for name, cell in row.items() if isinstance(cell, list) and not name.endswith("interval")}
+
+
 def _opened(row: Fields) -> list[Record]:
     """A record whose cells are lists, such as the ids and scores of a query, as a record for each of their places; the
     entries of a record in it are cells too, such as "NDCG@10 change"."""
     inner = {name: cell for name, cell in row.items() if isinstance(cell, Mapping) and "mean" not in cell}
     cells = {f"{key} {name.removesuffix('s')}": value for name, cell in inner.items() for key, value in cell.items()}
     row = {name: cell for name, cell in row.items() if name not in inner} | cells
-    lists = {name: cell for name, cell in row.items() if isinstance(cell, list) and not name.endswith("interval")}
+    lists = _lists(row)
     if not lists or len({len(cell) for cell in lists.values()}) > 1:
         return [dict(row)]
     places = range(len(next(iter(lists.values()))))
