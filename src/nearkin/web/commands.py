@@ -48,7 +48,7 @@ def explore(
     ids_column: Column of ids in the tables of `labels` and `texts`, in any order; all their columns are shown.
     compare: Another index of the same vectors, shown next to it.
     k: Neighbours of each query.
-    out: arguments.File to write, one HTML page that needs no network; then stop.
+    out: File to write, one HTML page that needs no network; then stop.
     rows: Vectors in that file; of more, a random sample of this size.
     overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
     host: Address to listen at; 0.0.0.0 for the whole network.
@@ -102,7 +102,7 @@ def ask(
     ----------
     items: A folder of pictures or sounds, a table of names (.csv, .tsv, .parquet; columns id, text, image, sound,
         link), or the folder of an ordinal embedding.
-    out: arguments.File to write: the table of answers, a .csv.
+    out: File to write: the table of answers, a .csv.
     form: triplet, odd-one-out (of three) or pairs (of two pairs).
     names: Names of raters, separated by commas: one link for each.
     goal: Number of answers of each rater.
