@@ -44,7 +44,7 @@ def fitted(name: str) -> VectorCodes:
 def same(index: Index, k: int = 10) -> float:
     """The share of plain FAISS's neighbours that the index finds with coarse codes; scores are the same."""
     index.search(Q[:1], k)
-    made = index._searched.scan(index.faiss_index).coarse._made
+    made = index._searched.scan(index.faiss_index, index.norms).coarse._made
     assert made.factor
     assert made.scan.ntotal == len(index)
     asked = Q[:60]  # FAISS decodes every row of sums for each
@@ -62,7 +62,7 @@ def test_neighbours_are_those_of_whole_codes(name: str, metric: str) -> None:
 def test_an_index_without_a_fast_scan_compares_all_codes() -> None:
     index = Index.build(X, fitted("product"), fast_scan=False)
     np.testing.assert_array_equal(index.search(Q, 10)[1], index.faiss_index.search(Q, 10)[1])
-    assert index._searched.scan(index.faiss_index).coarse._made is None
+    assert index._searched.scan(index.faiss_index, index.norms).coarse._made is None
     with pytest.raises(ValueError, match="fast_scan is 'no'"):
         Index.build(X, fitted("product"), fast_scan="no")
 
@@ -98,7 +98,7 @@ def test_a_centroid_far_out_leaves_the_scan_to_faiss(
     inner = product_codes(books, rng.integers(0, 256, (16_384, 12), dtype=np.uint8))
     asked = rng.normal(size=(500, 24)).astype(np.float32)
     scan = Scan(inner)
-    nearest(scan, asked, 10)
+    nearest(scan, asked, 10, "l2")
     assert bool(scan.coarse._made.factor) == used
 
 

@@ -169,8 +169,9 @@ def test_progress_is_reported():
     assert seen == [(600, 600), (20, 20)]
 
 
-def test_n_probe_is_read_and_set():
-    index = Index.build(X, ProductQuantizer(2, 16, n_lists=20, max_iter=2, random_state=0), n_probe=1)
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+def test_n_probe_is_read_and_set(metric):
+    index = Index.build(X, ProductQuantizer(2, 16, n_lists=20, max_iter=2, random_state=0), metric=metric, n_probe=1)
     one = index.search(X[:50], 10)[1]
     assert index.n_probe == 1
     index.n_probe = 20

@@ -52,19 +52,20 @@ QUANTIZERS = {
 
 
 @cache
-def vectors() -> tuple[np.ndarray, np.ndarray]:
-    """Rows of norm 1 that codes hold to different shares, so that decoded norms differ; queries of another kind."""
+def vectors(middle: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of norm 1 that codes hold to different shares, so that decoded norms differ; queries of another kind. All
+    lie about a `middle` in each column."""
     rng = np.random.default_rng(0)
     basis, share = rng.normal(size=(6, D)), rng.uniform(0.1, 1, size=(N, 1))
     X = share * (rng.normal(size=(N, 6)) @ basis) / 6**0.5 + (1.2 - share) * rng.normal(size=(N, D))
     Q = 0.6 * (rng.normal(size=(QUERIES, 6)) @ basis) / 6**0.5 + rng.normal(size=(QUERIES, D))
-    return normalised(X.astype(np.float32)), normalised(Q.astype(np.float32))
+    return normalised((X + middle).astype(np.float32)), normalised((Q + middle).astype(np.float32))
 
 
 def slow_twin(index: Index, Q: np.ndarray, k: int) -> np.ndarray:
     """Ids (q, k) of all decoded rows, at their norms, in float64."""
-    scan, own = index._searched.scan(index.faiss_index), np.arange(len(index))
-    rows = (decoded_rows(scan, own) if index.norms is None else rows_at_norms(scan, index.norms, own)).astype(float)
+    scan, own = index._searched.scan(index.faiss_index, index.norms), np.arange(len(index))
+    rows = (decoded_rows(scan, own) if index.norms is None else rows_at_norms(scan, own)).astype(float)
     products = Q @ rows[:, :D].T
     scores = np.square(rows).sum(axis=1) - 2 * products if index.metric == "l2" else -products
     return scores.argsort(axis=1)[:, :k]
@@ -74,20 +75,22 @@ def recall(ids: np.ndarray, truth: np.ndarray, k: int) -> float:
     return float((ids[:, :k, None] == truth[:, None, :k]).any(axis=2).mean())
 
 
-@pytest.mark.parametrize("metric", ["l2", "cosine"])
+@pytest.mark.parametrize(("metric", "middle"), [("l2", 0), ("cosine", 5), ("ip", 5)])
 @each("kind", QUANTIZERS)
-def test_no_recall_of_the_codes_is_lost(kind: str, metric: str) -> None:
-    """Sentences by cosine, 24 bytes, had a recall of .630 where their codes had .651."""
-    X, Q = vectors()
+def test_no_recall_of_the_codes_is_lost(kind: str, metric: str, middle: float) -> None:
+    """Sentences by cosine, 24 bytes, had a recall of .630 where their codes had .651, rows about a far middle .42 of
+    .74."""
+    X, Q = vectors(middle)
     index = Index.build(X, QUANTIZERS[kind], metric=metric)
     truth = (-(Q @ X.T)).argsort(axis=1)[:, :100]
     codes = slow_twin(index, Q, 100)
+    alone = np.vstack([index.search(query[None])[1] for query in Q[:20]])
+    assert (alone == index.search(Q[:20])[1]).mean() > 0.99
     for k in (1, 10, 100):
-        ids, alone = index.search(Q, k)[1], [index.search(query[None], k)[1][0] for query in Q[:20]]
+        ids = index.search(Q, k)[1]
         lost = recall(codes, truth, k) - recall(ids, truth, k)
         assert lost <= LOST, (k, lost)
         assert recall(ids, codes, k) > 0.99, k
-        assert (np.array(alone) == ids[:20]).mean() > 0.99, k
 
 
 @each("kind", QUANTIZERS)
@@ -103,9 +106,9 @@ def test_candidates_for_kept_vectors_are_those_of_the_codes(kind: str) -> None:
 def test_one_who_changes_faiss_himself_gets_new_tables():
     index = Index.build(X[:500], MADE["flat"])
     kept, inner = Kept(), index.faiss_index
-    first = kept.scan(inner).code_sums
-    assert kept.scan(inner).code_sums is first
+    first = kept.scan(inner, None).code_sums
+    assert kept.scan(inner, None).code_sums is first
     inner.add(X[500:])
-    assert kept.scan(inner).code_sums is not first
+    assert kept.scan(inner, None).code_sums is not first
     kept.forget()
-    assert kept.scan(inner).code_sums.search(X[:1], 3)[0].shape == (1, 3)
+    assert kept.scan(inner, None).code_sums.search(X[:1], 3)[0].shape == (1, 3)

@@ -14,7 +14,7 @@ from nearkin.index import Index
 from nearkin.index.faiss_index import flat_codes, inverted_file
 from nearkin.index.identifiers import RowIds
 from nearkin.index.kept_vectors import KeptVectors
-from nearkin.index.searching import Kept, normalised, rows_at_norms
+from nearkin.index.searching import Kept, Scan, normalised, rows_at_norms
 from nearkin.linalg.norms import widened
 from nearkin.metrics.neighbours import exact_distances
 
@@ -82,7 +82,10 @@ class Source:
         at these, the last column one of which queries have 0."""
         if self.index.norms is None:
             return self.decoded(positions)
-        return rows_at_norms(self._kept.scan(cast(faiss.Index, self.index.faiss_index)), self.index.norms, positions)
+        return rows_at_norms(self._scan(), positions)
+
+    def _scan(self) -> Scan:
+        return self._kept.scan(cast(faiss.Index, self.index.faiss_index), self.index.norms)
 
     def vectors(self, positions: np.ndarray) -> np.ndarray | None:
         """Exact vectors if the index keeps them, else decoded codes; None for bits alone."""
@@ -145,8 +148,7 @@ class Source:
 
     def lists(self) -> np.ndarray | None:
         """The list (n,) of the inverted file that holds each vector, None without one."""
-        found = self.index.faiss_index
-        return None if inverted_file(found) is None else self._kept.scan(cast(faiss.Index, found)).places[:, 0]
+        return None if inverted_file(self.index.faiss_index) is None else self._scan().places[:, 0]
 
     def positions(self, ids: ArrayLike) -> np.ndarray:
         """Positions of ids of any shape; -1 for one that the index does not have."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from nearkin._faiss import add_codes, linear_transform
 from nearkin._threads import serial_products
-from nearkin.index.faiss_index import byte_codes, cut, nearest_lists, search_lists
+from nearkin.index.faiss_index import byte_codes, cut, follow, nearest_lists, search_lists
 from nearkin.index.identifiers import Found
 from nearkin.linalg.orthonormal import principal_axes
 
@@ -182,7 +182,10 @@ def _translated(made: _Made, inner: Coded, last: int) -> _Made:
     codes, step = inner if made.means is None else made.codes, max(1, _STEP // inner.d)
     if codes is not inner or last < codes.ntotal:
         codes = faiss.clone_index(codes)
-        cut(codes, last if made.means is None else min(made.n_rows, last))
+        if made.means is None and isinstance(codes, faiss.IndexPQ):
+            follow(codes, inner, last)
+        else:
+            cut(codes, last if made.means is None else min(made.n_rows, last))
     for start in range(codes.ntotal, last, step):
         whole = np.ascontiguousarray(byte_codes(inner)[start : min(start + step, last)])
         if made.numbers is None:

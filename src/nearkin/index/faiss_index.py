@@ -290,6 +290,32 @@ def nearest_lists(index: faiss.IndexIVF, queries: np.ndarray, count: int) -> tup
     return scores.astype(np.float32), numbers
 
 
+def by_distance(index: faiss.Index) -> faiss.Index:
+    """The index, or a view of it, that compares codes by squared distances; `follow` gives a view its rows."""
+    if index.metric_type == faiss.METRIC_L2:
+        return index
+    view = faiss.clone_index(index)
+    inner = cast(Any, innermost(view))
+    for part in (view, inner):
+        part.metric_type = faiss.METRIC_L2
+    if hasattr(inner, "aq"):
+        inner.aq.search_type = faiss.AdditiveQuantizer.ST_decompress
+    if isinstance(inner, faiss.IndexIVF):
+        inner.replace_invlists(innermost(index).invlists, False)
+        if isinstance(inner, faiss.IndexIVFPQ):
+            inner.precompute_table()
+    return view
+
+
+def follow(view: faiss.Index, index: faiss.Index, n_rows: int) -> None:
+    """Let a view show the first rows of its index, whose memory it shares until rows change; in lists all rows."""
+    inner, codes = cast(Any, innermost(view)), getattr(innermost(index), "codes", None)
+    if codes is not None:
+        size = n_rows * inner.code_size
+        inner.codes = faiss.MaybeOwnedVectorUInt8.create_view(codes.data(), size, codes.owner)
+    view.ntotal = inner.ntotal = n_rows
+
+
 def bias(index: faiss.Index) -> np.ndarray:
     """The bias that the transform in front of an index adds to rows, (d',), or (1,) if there is none."""
     if isinstance(index, faiss.IndexPreTransform):

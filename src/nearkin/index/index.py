@@ -493,7 +493,9 @@ class Index:
         if self.metric == "hamming":
             raise ValueError("bits cannot be decoded, and the index keeps no vectors; build it with keep_vectors=True")
         with self._guard.reading():
-            return searching.decoded_rows(self._searched.scan(cast(faiss.Index, self.faiss_index)), positions)
+            return searching.decoded_rows(
+                self._searched.scan(cast(faiss.Index, self.faiss_index), self.norms), positions
+            )
 
     def _asked(self, Q: ArrayLike) -> np.ndarray:
         return check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features, finite=False), "Q", self.metric)

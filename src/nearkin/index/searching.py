@@ -19,7 +19,7 @@ of a searched index.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import faiss
 import numpy as np
@@ -34,6 +34,7 @@ from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer
 from nearkin.index import faiss_index
 from nearkin.index.coarse_scan import CoarseScan, CodeSums, best_of, serves
 from nearkin.index.faiss_index import codes_at, codes_of_list, flat_codes, places_in_lists, search_lists
+from nearkin.index.guard import alone
 from nearkin.index.identifiers import Found, Selection
 from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.linalg.norms import Norms, widened
@@ -47,9 +48,6 @@ _MANY = 128  # with as many queries, decoding all rows once is faster than table
 _CHUNK = 65_536  # rows decoded at a time for their norm
 _COMPARED = 256, 1 << 26  # queries whose candidates are decoded at a time, and numbers of these
 _TRIED, _MIXES = 512, ([0, 1], [0, 0, 1])  # queries of a trial, and the rows between which a half of them lies each
-# by distance at one norm, candidates are found for queries 1.5 times as far from the origin: longer decoded vectors
-# are not preferred as much. .002 of the 100 nearest sentences, 24 bytes, need 308 candidates and not 1,235 (2026-11)
-_FARTHER = 1.5
 _WITH_NORMS = 2  # times as many candidates where rows have different norms, by which FAISS ranks worse
 Part: TypeAlias = tuple[np.ndarray, np.ndarray]  # numbers of queries, and positions of rows to compare them with
 
@@ -58,8 +56,9 @@ Part: TypeAlias = tuple[np.ndarray, np.ndarray]  # numbers of queries, and posit
 class Defaults:
     """How many candidates are rescored at their norm.
 
-    So few candidates have 99.8 % of the nearest 1, 10 and 100 by codes at their norm (2026-11): sentences by cosine, 24
-    bytes 19, 57, 376, 8 bytes 37, 119, 424; by l2 4, 28, 308 and 6, 40, 328; SIFT 8, 22, 143 and 61, 81, 271.
+    So few candidates have 99.8 % of the nearest 1, 10 and 100 by codes at their norm, of 12,000 rows of one norm
+    (2026-11): sentences, 8 bytes 4, 25, 207, 24 bytes 3, 21, 184; SIFT, 8 bytes 2, 13, 117; product codes of 8 bytes:
+    GIST 6, 31, 167, digits 3, 20, 220.
     """
 
     times: int = 4  # candidates for each of the k wanted
@@ -73,8 +72,11 @@ class Scan:
     """How FAISS's index behind a rotation is searched (in lists or flat, product codes or sums of centroids), and what
     searches of its vectors share."""
 
-    def __init__(self, index: faiss.Index, coarse: CoarseScan | None = None, fast: bool = True) -> None:
+    def __init__(
+        self, index: faiss.Index, norms: Norms | None = None, coarse: CoarseScan | None = None, fast: bool = True
+    ) -> None:
         self.index: faiss.Index = index
+        self.norms: Norms | None = norms  # of vectors before the rotation
         self.inner: Extra = innermost(index)
         self.n_rows, self.coarse, self.fast = int(self.inner.ntotal), coarse or CoarseScan(), fast
         turned = isinstance(index, faiss.IndexPreTransform)
@@ -84,7 +86,6 @@ class Scan:
         self.sums: bool = hasattr(self.inner, "aq")
         self.codec: Any = self.inner.aq if self.sums else getattr(self.inner, "pq", None)  # None: scalar codes, or none
         self.without_norm: bool = self.sums and self.by_distance
-        self._ranking: Ranking | None = None
 
     @property
     def compares(self) -> str:
@@ -126,15 +127,12 @@ class Scan:
         """Decoded vectors (n, d') behind the rotation, without the bias there and the columns that no query has."""
         return rows if self._real is None else (rows - self._real[0]) * self._real[1]
 
-    def ranking(self, norms: Norms | None) -> "Ranking | None":
-        """The ranking by the norms of vectors before the rotation; None where FAISS's scores stand."""
-        if norms is None:
+    @cached_property
+    def ranking(self) -> "Ranking | None":
+        """The ranking by the norms of vectors; None where FAISS's scores stand."""
+        if self.norms is None:
             return None
-        known = self._ranking
-        if known is None or known.given is not norms:
-            turned = norms if self.turn is None else norms.turned(self.matrix)
-            known = self._ranking = Ranking(self, norms, turned)
-        return known
+        return Ranking(self, self.norms if self.turn is None else self.norms.turned(self.matrix))
 
 
 class Kept:
@@ -144,27 +142,43 @@ class Kept:
     def __init__(self, fast: bool = True) -> None:
         self._fast = fast
         self._scan: Scan | None = None
-        self._coarse: tuple[faiss.Index, CoarseScan] | None = None
+        self._made: _Made | None = None
 
     def __reduce__(self) -> tuple[type["Kept"], tuple[()]]:
         return Kept, ()  # a copy of an index fills its own
 
-    def scan(self, index: faiss.Index) -> Scan:
-        """The scan of this index; made again if FAISS's index was changed outside."""
-        scan, coarse = self._scan, self._coarse
-        if scan is None or scan.index is not index or scan.n_rows != scan.inner.ntotal:
-            if coarse is None or coarse[0] is not index:
-                coarse = self._coarse = index, CoarseScan()
-            scan = self._scan = Scan(index, coarse[1], self._fast)
-        return scan
+    def scan(self, index: faiss.Index, norms: Norms | None) -> Scan:
+        """The scan of this index, of vectors of these norms; made again if FAISS's index was changed outside."""
+        with alone:
+            made, scan, n_rows = self._made, self._scan, int(innermost(index).ntotal)
+            one = norms is not None and not norms.n_bytes
+            if made is None or made.of is not index or made.one != one:
+                made = self._made = _Made(index, one, faiss_index.by_distance(index) if one else index, CoarseScan())
+                scan = None
+            if scan is None or scan.norms is not norms or scan.n_rows != n_rows:
+                if made.searched is not index:
+                    faiss_index.follow(made.searched, index, n_rows)
+                scan = self._scan = Scan(made.searched, norms, made.coarse, self._fast)
+            if scan.lists:
+                scan.inner.nprobe = cast(Any, innermost(index)).nprobe
+            return scan
 
     def forget(self, first: int = 0) -> None:
         """Clear what follows from the rows from `first` on."""
         self._scan = None
-        if self._coarse is not None and first:
-            self._coarse[1].cut(first)
+        if self._made is not None and first:
+            self._made.coarse.cut(first)
         else:
-            self._coarse = None
+            self._made = None
+
+
+class _Made(NamedTuple):
+    """What rows that are added later leave standing."""
+
+    of: faiss.Index
+    one: bool  # whether all rows have one norm
+    searched: faiss.Index  # that index, or a view of it by distance
+    coarse: CoarseScan
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,10 +278,10 @@ class Query:
         """Scores and positions (q, k) without rescoring, of queries (q, d) float32, of norm 1 for "cosine", or of bits
         (q, bytes) uint8; of the vectors at sorted positions `allowed` (m,) or of all."""
         if self.metric != "hamming":
-            scan = self.searched.scan(cast(faiss.Index, self.faiss_index))
+            scan = self.searched.scan(cast(faiss.Index, self.faiss_index), self.norms)
             if isinstance(scan.inner, faiss.IndexFlat):
                 return self._exact(scan, Q, k, allowed)
-            return nearest(scan, Q, k, self.norms, allowed)
+            return nearest(scan, Q, k, self.metric, allowed)
         codes, index = flat_codes(self.faiss_index), self.faiss_index
         if allowed is not None:  # the allowed codes alone, filled up to k places
             codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)
@@ -298,32 +312,31 @@ class Query:
         return scores, np.pad(positions, places, constant_values=-1)
 
 
-def nearest(scan: Scan, Q: np.ndarray, k: int, norms: Norms | None = None, allowed: np.ndarray | None = None) -> Found:
-    """Scores and positions (q, k) of the nearest vectors to queries Q (q, d) float32, nearest first; of vectors
-    at their `norms`. `allowed` (m,): the sorted positions of the vectors to compare, None for all. What an
-    inverted file does not find has position -1 and an infinite score."""
-    asked = np.ascontiguousarray(Q, np.float32)
-    ranking = scan.ranking(norms)
+def nearest(scan: Scan, Q: np.ndarray, k: int, metric: str, allowed: np.ndarray | None = None) -> Found:
+    """Scores by the metric and positions (q, k) of the nearest vectors to queries Q (q, d) float32, nearest first, at
+    their norms. `allowed` (m,): the sorted positions of the vectors to compare, None for all. What an inverted file
+    does not find has position -1 and an infinite score."""
+    asked, ranking = np.ascontiguousarray(Q, np.float32), scan.ranking
     wanted, k = k, k if ranking is None else min(scan.n_rows, ranking.candidates(k))
     if scan.turn is not None:
         asked = scan.turn.apply(asked)
-    sought = asked if ranking is None else ranking.sought(asked)
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares; of missing rows
+        sought = asked if ranking is None else ranking.sought(asked)
         if allowed is None:
-            scores, positions = _of_all(scan, sought, k, wanted, ranking)
+            scores, positions = _of_all(scan, sought, k, wanted)
         else:
             scores, positions = _among(scan, sought, k, allowed)
         if ranking is not None:
-            return ranking.ranked(asked, scores, positions, wanted)
+            return ranking.ranked(asked, sought, scores, positions, wanted, metric)
     scores[positions < 0] = np.inf if scan.by_distance else -np.inf  # FAISS has the largest float
     return scores, positions
 
 
-def _of_all(scan: Scan, Q: np.ndarray, k: int, wanted: int, ranking: "Ranking | None") -> Found:
+def _of_all(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
     """Search all rows; of the k found, which are rescored, the best `wanted` will be needed."""
     if not scan.fast or not serves(scan.inner, wanted):
         return _of_whole(scan, Q, k)
-    compare, tried = scan.code_sums.compare if scan.without_norm else None, partial(_tried, scan, ranking)
+    compare, tried = scan.code_sums.compare if scan.without_norm else None, partial(_tried, scan)
     if scan.lists:
         compare = partial(_compared, scan)
     scores, positions, failed = scan.coarse.search(scan.inner, Q, k, wanted, tried, compare)
@@ -332,7 +345,7 @@ def _of_all(scan: Scan, Q: np.ndarray, k: int, wanted: int, ranking: "Ranking | 
     return scores, positions
 
 
-def _tried(scan: Scan, ranking: "Ranking | None", n_rows: int) -> Found:
+def _tried(scan: Scan, n_rows: int) -> Found:
     """Queries (q, d') of a trial, and their scores (q, n) of the first rows, smaller is nearer: of the decoded rows, at
     their norms.
 
@@ -340,7 +353,7 @@ def _tried(scan: Scan, ranking: "Ranking | None", n_rows: int) -> Found:
     candidates, 24 bytes of sentences, they lose .028 of ten neighbours, usage sentences .059, and what lies between
     rows .063 to .074 (2026-11).
     """
-    own, width = np.arange(n_rows), scan.inner.d
+    own, width, ranking = np.arange(n_rows), scan.inner.d, scan.ranking
     rows = scan.real(decoded(scan, own)) if ranking is None else ranking.rows(own)
     middle = rows.mean(axis=0) * scan.by_distance
     pairs = np.random.default_rng(0).integers(n_rows, size=(2, _TRIED // len(_MIXES)))
@@ -447,10 +460,16 @@ def normalised(X: ArrayLike) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Candidates of a scan, rescored by vectors at their `norms` behind the rotation; `given` are those before it."""
+    """Candidates of a scan, rescored by vectors at their `norms` behind the rotation.
+
+    Of rows y of one norm N it does not matter how long a query is: their order by distances, inner products and angles
+    is one. Candidates are found by distance, which a direction common to all rows does not change, as it changes inner
+    products of decoded rows: of GIST by cosine, 8 bytes, these find .172 and distances .210 of ten neighbours. Queries
+    of norm N^2 / m, of decoded rows of norm m on average, rank these most like rows of norm N: with N itself the 100
+    nearest sentences, 8 bytes, are among 582 of 12,000 candidates, so among 299 (2026-11).
+    """
 
     scan: Scan
-    given: Norms
     norms: Norms
 
     def candidates(self, k: int) -> int:
@@ -459,53 +478,63 @@ class Ranking:
         return _WITH_NORMS * most if self.norms.n_bytes else most
 
     @cached_property
-    def _times(self) -> float:
-        """How many times as far from the origin as queries are those that candidates are found for."""
-        farther = not self.norms.n_bytes and self.scan.by_distance and not self.scan.lists
-        return _FARTHER if farther else 1.0
+    def _reach(self) -> float:
+        """The norm of the queries that candidates are found for, of rows of one norm. It chooses lists too, where it is
+        the norm itself."""
+        norm, n = float(self.norms.levels[0]), self.scan.n_rows
+        some = np.unique(np.linspace(0, n - 1, min(n, max(1, _NUMBERS // self.scan.inner.d))).astype(np.int64))
+        mean = np.linalg.norm(self.scan.real(decoded(self.scan, some)), axis=1).mean()
+        return norm if self.scan.lists or not mean else norm**2 / float(mean)
+
+    def _sizes(self, Q: np.ndarray) -> np.ndarray:
+        """The norms (q, 1) of queries Q (q, d') behind the rotation."""
+        return np.linalg.norm(self.scan.real(Q).astype(np.float64), axis=1, keepdims=True)
 
     def sought(self, Q: np.ndarray) -> np.ndarray:
         """What candidates for queries Q (q, d') behind the rotation are found for."""
-        shift = faiss_index.bias(self.scan.index)
-        return Q if self._times == 1 else np.ascontiguousarray(shift + self._times * (Q - shift), np.float32)
+        if self.norms.n_bytes:
+            return Q
+        sizes, shift = self._sizes(Q), faiss_index.bias(self.scan.index)
+        return np.ascontiguousarray(shift + self._reach / np.where(sizes == 0, 1, sizes) * (Q - shift), np.float32)
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """Vectors (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`."""
         rows = self.scan.real(decoded(self.scan, positions))
         return self.norms.applied(rows, self.norms.of(positions))
 
-    def ranked(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int) -> Found:
-        """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation;
-        `scores` (q, c) are FAISS's of `sought`."""
-        stretched = self._stretched(self.scan.real(Q), scores, positions, self.norms)
-        return best_of(stretched, positions, k, self.scan.by_distance)
+    def ranked(
+        self, Q: np.ndarray, sought: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int, metric: str
+    ) -> Found:
+        """Scores by the metric and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the
+        rotation; `scores` (q, c) are FAISS's for what was `sought`."""
+        scores = self._stretched(self.scan.real(sought), scores, positions)
+        if not self.norms.n_bytes:  # <q, y> from |s - y|^2 of s = q |s| / |q|
+            sizes, norm = self._sizes(Q), float(self.norms.levels[0])
+            scores = sizes / self._reach * (self._reach**2 + norm**2 - scores) / 2
+            scores = np.maximum(sizes**2 + norm**2 - 2 * scores, 0) if metric == "l2" else scores
+        scores, positions = best_of(scores, positions, k, metric == "l2")
+        return scores.astype(np.float32), positions
 
     @cached_property
     def _known(self) -> np.ndarray:
         """`_stretches` (n, 2) of all vectors; NaN for those that were no candidates yet."""
         return np.full((self.scan.n_rows, 2), np.nan, np.float32)
 
-    def _stretched(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, norms: Norms) -> np.ndarray:
-        """FAISS's scores (q, c) of rows at `positions` for what is sought for queries Q (q, d'), as of the rows at
-        their norms for Q."""
+    def _stretched(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their norms."""
         known = self._known.take(positions, axis=0, mode="clip")
         if np.isnan(known.sum()):
             new = np.unique(np.maximum(positions[np.isnan(known[..., 0])], 0))
             for first in range(0, len(new), _CHUNK):
-                self._known[new[first : first + _CHUNK]] = self._stretches(new[first : first + _CHUNK], norms)
+                self._known[new[first : first + _CHUNK]] = self._stretches(new[first : first + _CHUNK])
             known = self._known.take(positions, axis=0, mode="clip")
-        centred = Q - norms.centre
-        base = np.einsum("qd,qd->q", centred, centred) if self.scan.by_distance else Q @ norms.centre
-        base, times = base[:, None], self._times
-        scores = scores + known[..., 0] * (scores - times**2 * base) + known[..., 1]
-        if times == 1:
-            return scores
-        # |q - y|^2 of |times q - y|^2, with all |y| equal
-        return np.maximum(scores / times + (1 - 1 / times) * norms.levels**2 - (times - 1) * base, 0)
+        centred = Q - self.norms.centre
+        base = np.einsum("qd,qd->q", centred, centred) if self.scan.by_distance else Q @ self.norms.centre
+        return scores + known[..., 0] * (scores - base[:, None]) + known[..., 1]
 
-    def _stretches(self, positions: np.ndarray, norms: Norms) -> np.ndarray:
+    def _stretches(self, positions: np.ndarray) -> np.ndarray:
         """e, and what to add to a squared distance (m, 2), of the rows at `positions` (m,)."""
-        index, whole = self.scan.index, decoded(self.scan, positions)
+        index, norms, whole = self.scan.index, self.norms, decoded(self.scan, positions)
         rows = self.scan.real(whole)
         sizes = np.linalg.norm(rows - norms.centre, axis=1)
         factors, left = norms.stretches(sizes, norms.of(positions))
@@ -521,9 +550,9 @@ def decoded_rows(scan: Scan, positions: np.ndarray) -> np.ndarray:
     return _turned_back(scan, decoded(scan, positions) - faiss_index.bias(scan.index))
 
 
-def rows_at_norms(scan: Scan, norms: Norms, positions: np.ndarray) -> np.ndarray:
+def rows_at_norms(scan: Scan, positions: np.ndarray) -> np.ndarray:
     """Vectors (m, d + 1) of an index at `positions` (m,), at their norms, with the column that queries lack."""
-    rows = cast(Ranking, scan.ranking(norms)).rows(positions)
+    rows = cast(Ranking, scan.ranking).rows(positions)
     return np.hstack([_turned_back(scan, rows[:, :-1]), rows[:, -1:]])
 
 

@@ -107,7 +107,7 @@ def of_codes(index: nk.Index) -> Record | None:
     n = len(index)
     if index.metric == "hamming" or index.quantizer is None or not n:
         return None
-    scan, norms = Scan(cast(Any, index.faiss_index)), index.norms
+    scan = Scan(cast(Any, index.faiss_index), index.norms)
     pairs = np.random.default_rng(0).integers(n, size=(2, max(1, min(_ASKED, _COMPARED // n))))
     Q = index.vectors(index.row_ids[pairs.ravel()]).reshape(*pairs.shape, -1).mean(axis=0)
     blocks = np.split(np.arange(n), range(_ROWS, n, _ROWS))
@@ -116,10 +116,10 @@ def of_codes(index: nk.Index) -> Record | None:
         parts = ((some, rows(some)) for some in blocks)
         return nearest_of_parts(parts, widened(Q, width), min(_KS[-1], n), index.metric)[1]
 
-    if norms is None:
+    if index.norms is None:
         codes = nearest(partial(decoded_rows, scan), index.n_features)
     else:
-        codes = nearest(partial(rows_at_norms, scan, norms), index.n_features + 1)
+        codes = nearest(partial(rows_at_norms, scan), index.n_features + 1)
     truth = codes if index.kept is None else nearest(index.kept.rows, index.n_features)
     answers = {
         "search": lambda k: RowIds(index.ids, n).positions(index.search(Q, k)[1]),
