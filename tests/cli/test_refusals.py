@@ -85,7 +85,7 @@ rotate X.npy | say what to rotate the vectors for
 rotate X.npy --for oracle | engine is 'oracle'
 rotate X.npy --for faiss:Nonsense | is no index that FAISS makes
 rotate X.npy --with any --queries Q.npy | leave them out
-rotate X.npy --with any --center | queries and center are for training a rotation
+rotate X.npy --with any --center | queries and center train a rotation
 rotate X.npy --for faiss:SQ4 --queries X.npy:a | X.npy:a
 bridge X.npy | type --old FILE to train a map on pairs
 ids X.npy --levels 1 --codes 32 | need 32 to 32^1 = 32: type other levels or codes

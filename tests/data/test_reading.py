@@ -96,8 +96,8 @@ def test_parts_are_read_in_the_order_of_their_numbers(tmp_path: Path, subtests: 
 def test_roles_are_names_and_never_places_or_cells(tmp_path: Path, subtests: pytest.Subtests) -> None:
     refused = {
         "who,what\nu1,7\n": "no column with a usual name of left",
-        "user,customer,item\na,b,c\n": "user, customer, which may each be left; type left='user'",
-        "user,item,rating,plays\na,b,1,2\n": "rating, plays, which may each be weight",
+        "user,customer,item\na,b,c\n": "user, customer of .* may each be left; type left='user'",
+        "user,item,rating,plays\na,b,1,2\n": "rating, plays of .* may each be weight",
         "1,2,3\n1,3,4\n": "begins with numbers .* header=False .*left='0', right='1'",
         "who,what\nu1,7\nu2,8\n": r"usual name of left \(.* and of right \(.*type left=... and right=..., of who, what",
         "ann,7,5\nbob,8,5\n": "of ann, 7, 5; if the first line is data, header=False .*left='0', right='1'",

@@ -295,9 +295,7 @@ def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_
     check_instance(interactions, "interactions", Interactions)
     n_test, rows, times = check_integer(n_test, "n_test", low=1), interactions.rows, interactions.timestamps
     if times is not None and len(times) > 1 and (times == times[0]).all():
-        raise ValueError(
-            f"timestamps are all {times[0]}, and no pair is the last; call split_random, or type split='random'"
-        )
+        raise ValueError(f"timestamps are all {times[0]}, so none is last; call split_random, or type split='random'")
     draws = numpy_generator(random_state).random(len(rows))
     when = draws if times is None else times
     order = np.lexsort((draws, when, rows))  # keeps `rows`, which are sorted

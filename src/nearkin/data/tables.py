@@ -383,9 +383,7 @@ class Table:
             return self.column(typed, role)
         usual = [name for name in self.columns if name not in taken and plain(name) in _USUAL[role]]
         if len(usual) > 1:
-            raise ValueError(
-                f"{self.name} has columns {listed(usual)}, which may each be {role}; type {role}={usual[0]!r}"
-            )
+            raise ValueError(f"{listed(usual)} of {self.name} may each be {role}; type {role}={usual[0]!r}")
         return self.columns[usual[0]] if usual else None
 
     def roles(self, needed: Iterable[str], **typed: str | None) -> dict[str, Column]:

@@ -154,9 +154,7 @@ def evaluate_folder(
     run, rows = read_record(folder, RUN) or {}, None
     if Q is None:
         if base is None or len(index) < 2 or any(given is not None for given in (truth, labels, judged)):
-            raise ValueError(
-                "queries are missing; give QUERIES, or base=FILE alone, whose vectors are then the queries"
-            )
+            raise ValueError("queries are missing; give QUERIES, or base=FILE alone: its vectors are then the queries")
         rows, by = rows_as_queries(base, run)
         Q = base.take(rows)
     Q = check_queries(Q, index.n_features)

@@ -110,9 +110,7 @@ def rotate(
     file = open_file(vectors)
     if with_ is not None:
         if queries is not None or center:
-            raise ValueError(
-                "queries and center are for training a rotation, and with takes a trained one; leave them out"
-            )
+            raise ValueError("queries and center train a rotation, and with takes a trained one; leave them out")
         return transform_file(file, nk.Rotation, with_, out)
     steps, folder = Steps(), Path(out).with_suffix(".rotation")
     codec = codec_for(str(for_), file.shape[1])

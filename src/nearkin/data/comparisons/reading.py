@@ -136,9 +136,7 @@ def _roles(
         ranks = (name for name in table.columns if plain(name).startswith("rank"))
         names = columns or [table.roles(["anchor"])["anchor"].name, *numbered(ranks)]
         if len(names) < 3:
-            raise ValueError(
-                f"{table.name} has not one row of rank1, rank2, ...; type columns=['anchor', 'nearest', ..., 'last']"
-            )
+            raise ValueError(f"{table.name} has no rank1, rank2, ...; type columns=['anchor', 'nearest', ..., 'last']")
         words = ["anchor", *(f"rank {place}" for place in range(1, len(names)))]
         return form, {word: table.column(name, "columns") for word, name in zip(words, names, strict=True)}, {}
     way = _way(table, form, columns, answer)
@@ -289,9 +287,7 @@ def _read_archive(table: Table, missing: str, objects: Sequence[object] | None) 
     held = [key for key in ARRAYS if key in table.matrices]
     rows = whole_or_text(table.matrices[held[0]], f"{held[0]} of {table.name}")
     if len(held) > 1 or rows.ndim != 2 or rows.shape[1] not in (3, 4):
-        raise ValueError(
-            f"{table.name}: {held[0]} has shape {rows.shape}; it must hold triplets (m, 3) or quadruplets (m, 4)"
-        )
+        raise ValueError(f"{held[0]} of {table.name} has shape {rows.shape}; it must be (m, 3) or (m, 4)")
     lengths = {name: len(entry) for name, entry in (table.columns | table.matrices).items()}
     if odd := [name for name in lengths.keys() - {*_ENTRIES, "objects", *held} if lengths[name] == len(rows)]:
         raise ValueError(f"{table.name} holds {odd[0]!r}, an entry a comparison; call it one of {', '.join(_ENTRIES)}")
