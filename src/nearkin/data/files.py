@@ -193,7 +193,7 @@ NO_NAME = "(no name "  # begins what a column is called whose header is empty
 _LONGEST = 2**26  # bytes of a line
 MAX_WIDTH = 1_000_000  # columns; a wider table is one that was written on its side, or is damaged
 _SIZES = re.compile(r"(\d+) \d+\s*")  # in the first line of word2vec's text format
-_NUMBER = re.compile(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", re.IGNORECASE)
+NUMBER = re.compile(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", re.IGNORECASE)
 
 
 class TextWords(TypedDict, total=False):
@@ -359,7 +359,7 @@ def named(where: Locator, cells: list[str], header: bool) -> list[str]:
     names = [cell.strip() for cell in cells]
     if not any(names):
         raise ValueError(f"{where} begins with empty cells: names of columns are needed, or header=False")
-    if all(map(_NUMBER.fullmatch, cells)):
+    if all(map(NUMBER.fullmatch, cells)):
         raise ValueError(
             f"{where} begins with numbers ({', '.join(cells)[:60]}), not with names of columns; type header=False if "
             "they are data; if pandas wrote them as names, type frame.add_prefix('f').to_csv(...)"

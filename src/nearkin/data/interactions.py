@@ -12,7 +12,7 @@ from nearkin._pairs import Coded
 from nearkin._types import Record, Seed
 from nearkin.data.accompanying import described_features
 from nearkin.data.files import brief
-from nearkin.data.tables import Column, Table, complete, is_frame, read_table
+from nearkin.data.tables import NAMES, Column, Table, complete, is_frame, read_table
 from nearkin.records import Interactions, Reading
 
 
@@ -84,8 +84,7 @@ def read_interactions(
     values = {name: read(columns[role]) for role, (name, read) in _VALUES.items() if role in columns}
     keep = _observed(columns["weight"], values["weights"], min_weight) if "weight" in columns else slice(None)
     more |= {name: column[keep] for name, column in values.items()}
-    ids = [columns[side].ids() for side in _SIDES]
-    sides = [Coded(codes[keep], names) for codes, names in ids]
+    sides = [Coded(codes[keep], names) for codes, names in (columns[side].ids() for side in _SIDES)]
     pairs = Interactions.from_pairs(*sides, **more)
     return replace(pairs, source=_understood(table, columns, len(sides[0].codes), pairs, notes))
 
@@ -127,6 +126,8 @@ def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.nd
 def _understood(table: Table, columns: dict[str, Column], kept: int, pairs: Interactions, notes: list[str]) -> Reading:
     rows = len(columns["left"])
     words = {role: role if column.name.isdigit() else column.name for role, column in columns.items()}
+    if "weight" not in columns and len(table.columns) > len(columns):
+        notes = [*notes, f"each row counts 1, as no column is called {', '.join(NAMES['weight'])}"]
     if kept < rows:
         notes = [*notes, f"{counted(rows - kept, 'row')} of weight 0 or below the smallest, no observed pairs"]
     if len(pairs) < kept:
@@ -372,8 +373,7 @@ def planted_interactions(
     maps = rng.standard_normal((2, n_features, rank)) * (2 / np.sqrt(n_features))
     hidden_left, hidden_right = np.tanh(left_features @ maps[0]), np.tanh(right_features @ maps[1])
     affinities = 4.0 * hidden_left @ hidden_right.T / np.sqrt(rank) + 0.5 * rng.standard_normal(n)
-    keys = affinities + rng.gumbel(size=(m, n))
-    chosen = np.argpartition(-keys, pairs_per_row - 1, axis=1)[:, :pairs_per_row]
+    chosen = np.argpartition(-affinities - rng.gumbel(size=(m, n)), pairs_per_row - 1, axis=1)[:, :pairs_per_row]
     matrix = sp.csr_matrix((np.ones(chosen.size), chosen.ravel(), np.arange(m + 1) * pairs_per_row), shape=(m, n))
     pairs = Interactions.from_matrix(matrix).with_features(left=left_features, right=right_features)
     return PlantedInteractions(pairs, affinities)

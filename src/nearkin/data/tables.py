@@ -35,7 +35,7 @@ NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` 
     "timestamp": ("timestamp", "time", "date", "datetime"),
     "split": ("split",),
     # comparisons
-    "anchor": ("anchor", "reference", "ref", "i"),
+    "anchor": ("anchor", "head", "reference", "ref", "i"),
     "near": ("near", "nearer", "closer", "positive", "winner", "j"),
     "far": ("far", "farther", "negative", "loser", "k"),
     "i": ("i", "near1"),  # of four columns, d(i, j) < d(l, k)
@@ -362,8 +362,10 @@ class Table:
 
     @property
     def if_data(self) -> str:
-        """What to type if the header is none, for the end of an error; "" without a header."""
-        return "; if the first line is data, header=False" * (self.header is True)
+        """What to type if the header is none, for the end of an error; "" without a header, and where a column of
+        numbers has a name that is no number."""
+        named = any(column.is_numeric and not files.NUMBER.fullmatch(name) for name, column in self.columns.items())
+        return "; if the first line is data, header=False" * (self.header is True and not named)
 
     def column(self, name: str, role: str) -> Column:
         """The column called `name`; ValueError that lists what there is."""
@@ -417,9 +419,8 @@ class Table:
             ways = ["rename it", " and ".join(f"{role}=..." for role in roles if role in typed)]
             way = " or type ".join(filter(None, ways))
             text = f"{self.name} has no column with a usual name of {usual}; {way}, of {listed(self.columns)}"
-        text += self.if_data
-        text += "; comparisons: anchor, near, far, form='ranking' or form='rated' (docs/reading.md)" * (len(roles) > 1)
-        return ValueError(text)
+        others = "; comparisons: anchor, near, far, form='ranking' or form='rated' (docs/reading.md)" * (len(roles) > 1)
+        return ValueError(text + self.if_data + others)
 
     def reading(
         self, columns: dict[str, Column], notes: list[str], kind: str, rows: int, distinct: dict[str, int], first: str,
@@ -429,8 +430,7 @@ class Table:
         roles = {role: column.name for role, column in columns.items()}
         if aside := [name for name in self.columns if name not in roles.values()]:
             notes = [f"left aside: {listed(aside)}", *notes]
-        about = (form, rows, distinct, first, tuple(notes))
-        return Reading(self.name, kind, self.header, self.delimiter, roles, *about)
+        return Reading(self.name, kind, self.header, self.delimiter, roles, form, rows, distinct, first, tuple(notes))
 
 
 @files.brief()

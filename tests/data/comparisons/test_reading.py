@@ -114,15 +114,17 @@ def test_what_the_names_do_not_tell_is_refused(subtests: pytest.Subtests) -> Non
         (ANSWERS, {"scale": (1, 7)}, "scale is"),
         (FORMS["rated"][0], {"form": "rated", "scale": (1, 4, 7)}, "scale is"),
         (pd.DataFrame({"a": list("xyz"), "b": list("yzx"), "distance": [1, 2, -1]}), {}, "'-1' in row 2"),
-        (
-            pd.DataFrame([list("xyzw")], columns=["anchor", "shown1", "shown2", "shown3"]),
-            {"form": "ranking"},
-            "columns=",
-        ),
+        (pd.DataFrame([list("xyzw")], columns=["anchor", "one", "two", "three"]), {"form": "ranking"}, "columns="),
     ]
     for frame, options, why in refused:
         with subtests.test(str(options)), pytest.raises(ValueError, match=why):
             nk.read_comparisons(frame, **options)
+
+
+def test_answers_told_twice_are_read_from_near_and_far() -> None:
+    names = ["head", "winner", "loser", "Left", "Right", "Answer"]
+    frame = pd.DataFrame([[0, 2, 1, "x", "y", "y"], [1, 0, 2, "z", "x", "z"]], columns=names)
+    assert nk.read_comparisons(frame).indices.tolist() == [[0, 2, 1], [1, 0, 2]]
 
 
 def test_ranks_are_read_by_their_numbers() -> None:

@@ -160,6 +160,7 @@ def _way(table: Table, form: str | None, columns: Sequence[str] | None, answer: 
     usual = {role for role in NAMES if any(plain(name) in NAMES[role] for name in table.columns)}
     # left, right and an answer are no pairs: they lack the anchor, which the error then names
     usual |= {"anchor"} if {"first", "second", "response"} <= usual else set()
+    usual -= {"response"} if {"first", "second", "near", "far"} <= usual else set()  # near and far tell it already
     for way in _WAYS:
         if form is None:
             is_usual = answer is None or (way.answer == "response" and plain(answer) in NAMES["response"])
@@ -183,12 +184,13 @@ def _untold(table: Table, form: str | None) -> ValueError:
         return table.lacks("anchor")
     ways = [way for way in _WAYS if form == (way.form if form else way.answer)]  # untyped: those without an answer
     usual = " or ".join(", ".join(filter(None, (*way.objects, way.answer))) for way in ways)
-    ratings = [column for role in _RATINGS if (column := table.role(role)) is not None and column.is_numeric]
+    scales = [_scale_of(column) for role in _RATINGS if (column := table.role(role)) is not None and column.is_numeric]
+    scale = scales[0] if scales else "scale=(1, 7)"
+    forms = f"'triplet' (response=... is the nearer of two), 'odd-one-out', 'ranking', or 'rated' with {scale}"
+    told, untold = ("", f", and form={forms}") if form is None else (f" as {form!r}", "")
     return ValueError(
-        f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row"
-        f"{'' if form is None else f' as {form!r}'}. Call them {usual}; or type columns=[...], those of objects, and "
-        "form='triplet' (response=... is the nearer of two), form='odd-one-out', form='ranking', or form='rated' with "
-        f"{_scale_of(ratings[0]) if ratings else 'scale=(1, 7)'}{table.if_data}"
+        f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row{told}. "
+        f"Call them {usual}; or type columns=[...], those of objects{untold}{table.if_data}"
     )
 
 
