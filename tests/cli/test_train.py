@@ -46,7 +46,7 @@ def test_the_report_shows_quality_curves_and_neighbours(trained: tuple[Path, dic
     for part in ("Making", "compressed after training", "<svg", "nearest ones"):
         assert part in page
     for pair, found in trained[1]["differences"].items():  # a difference is stated with its interval, or as a tie
-        one, other = (trained[1]["quality"][name]["ndcg@100"] for name in pair.split(" less "))
+        one, other = (trained[1]["quality"][name]["ndcg@100"] for name in pair.split(": ")[1].split(" less "))
         assert found["mean"] == pytest.approx(one - other)
         tie = "a tie, " if found["low"] <= 0 <= found["high"] else ""
         assert pair in page

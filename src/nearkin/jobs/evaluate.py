@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -91,6 +92,9 @@ def evaluate(
     """
     if queries is not None and inputs.holds_pairs(index):
         return evaluate_pairs(index, queries, missing)
+    if queries is not None and (Path(index) / inputs.LEFT).is_file() and not (base or truth or labels or qrels):
+        way = "evaluate a folder of `nearkin embed`, or train with a column called split, 2 for test pairs"
+        raise ValueError(f"{index} keeps no model to measure later pairs by; {way}")
     if all(given is None for given in (queries, base, truth, labels)):
         queries = base = inputs.pairs_behind(index)
     judged = None if qrels is None else read_judgements(qrels)

@@ -240,8 +240,9 @@ def differences(values: Values) -> Record:
     one = next((name for name in (RESULT, LEARNED) if COMPARED in values.get(name, {})), None)
     if one is None:
         return {}
-    others = {name: own[COMPARED] for name, own in values.items() if name != one and COMPARED in own}
-    return {f"{one} less {name}": paired_difference(values[one][COMPARED], of)._asdict() for name, of in others.items()}
+    of = {name: own[COMPARED] for name, own in values.items() if COMPARED in own}
+    title = f"{COMPARED}: {one} less"
+    return {f"{title} {name}": paired_difference(of[one], of[name])._asdict() for name in of if name != one}
 
 
 def _judge_later(

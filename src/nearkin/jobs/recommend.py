@@ -127,7 +127,7 @@ def _with_history(sides: Sides, folder: StrPath, history: Interactions) -> Sides
 
         run, seen = read_record(folder, RUN) or {}, sides.seen
         if run.get("loss") != "all-pairs" or "omega" not in run:
-            raise ValueError(f"{folder} cannot embed new entities: train it again with loss all-pairs, the default")
+            raise ValueError(f"{folder} cannot embed new entities: train it again with loss='all-pairs'")
         pairs = Interactions(seen.indptr, seen.indices, seen.data, sides.left_ids, sides.right_ids)
         known = Known(sides.right_ids, sides.right_vectors(), "right", np.ones(len(sides.right_ids)))
         loss = FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs)
