@@ -35,9 +35,7 @@ class FileRows:
 
     def __post_init__(self) -> None:
         if len(self.shape) != 2 or not 0 < self.shape[1] <= MAX_WIDTH:
-            raise ValueError(
-                f"{self.where} has shape {self.shape}; it must be 2-D (n, d), with d from 1 to {MAX_WIDTH:,}"
-            )
+            raise ValueError(f"{self.where} has shape {self.shape}; it must be 2-D (n, d), d from 1 to {MAX_WIDTH:,}")
         if self.dtype.kind not in "fiub":
             raise ValueError(f"{self.where} has dtype {self.dtype}; vectors must hold real numbers")
 
