@@ -226,7 +226,7 @@ def test_folders_whose_parts_do_not_belong_together_are_refused(tmp_path):
         with pytest.raises(ValueError, match="lacks the ids of the vectors"):
             Index.load(signed(tmp_path / "exact"))
     config = json.loads((tmp_path / "l2" / "config.json").read_text())
-    for change in ({"metric": "ip"}, {"n_features": 8}, {"n_rows": 599}, {"metric": 3}, {"n_rows": "x"}):
+    for change in ({"metric": "ip"}, {"n_features": 8}, {"n_rows": 9}, {"metric": 3}, {"n_rows": "x"}, {"errors": 1}):
         (tmp_path / "l2" / "config.json").write_text(json.dumps(config | change))
         with pytest.raises(ValueError, match="damaged"):
             Index.load(signed(tmp_path / "l2"))

@@ -103,7 +103,7 @@ class Machine(RuleBasedStateMachine):
         self.options["n_probe"] = LISTS if "lists" in made else None
         self.index = nk.Index.empty(D, self.original, metric, keep_vectors=keep, **self.options)
         self.rows: dict[Any, np.ndarray] = {}
-        self.names, self.keep, self.next_id, self.fresh = names, keep, 0, 0
+        self.names, self.keep, self.next_id, self.fresh, self.error = names, keep, 0, 0, 0.0
         self.sign = 1 if metric in ("l2", "hamming") else -1
         self.temporary = TemporaryDirectory()
         self.folder = Path(self.temporary.name)
@@ -215,6 +215,7 @@ class Machine(RuleBasedStateMachine):
     def answers_are_those_of_the_model(self) -> None:
         assert len(self.index) == len(self.rows)
         assert self.index.row_ids.tolist() == [*self.rows]
+        np.testing.assert_allclose(self.index.errors[:, 1], [0, self.error], rtol=1e-4)
         rng = random.Random(len(self.rows))
         Q, k = self.some_rows(rng, 3), rng.choice([1, 2, 5, len(self.rows) + 3])
         given = Q.copy()
@@ -288,6 +289,9 @@ class Machine(RuleBasedStateMachine):
         for name, row in zip(ids, X, strict=True):
             self.rows.pop(name, None)
             self.rows[name] = row
+        if len(X) and self.quantizer is not None and self.kind.metric != "hamming":
+            X = normalised(X) if self.kind.metric == "cosine" else X
+            self.error += np.linalg.norm(X - self.quantizer.decode(self.quantizer.encode(X)), axis=1).sum()
 
     def compare(
         self, model: np.ndarray, names: list[Any], scores: np.ndarray, ids: np.ndarray, k: int, by_codes: bool = True

@@ -24,18 +24,13 @@ def folder(tmp_path: Path, rng: np.random.Generator) -> Path:
 
 def test_the_quantizer_outlives_its_folder(folder: Path, rng: np.random.Generator) -> None:
     """A server that loaded an index goes on with it, also after another was saved in its place."""
-    whole = nk.Index.load(folder).quantizer
-    index = nk.Index.load(folder)
+    whole, index = nk.Index.load(folder).quantizer, nk.Index.load(folder)
+    index.search(np.zeros((1, 8), np.float32), k=1)
+    assert isinstance(index._quantizer, SavedQuantizer)
     shutil.rmtree(folder)
     more = rng.normal(size=(5, 8)).astype(np.float32)
     np.testing.assert_array_equal(index.quantizer.encode(more), whole.encode(more))
     assert len(index.add(more)) == 205
-
-
-def test_it_is_made_once_and_when_it_is_asked_for(folder: Path) -> None:
-    index = nk.Index.load(folder)
-    index.search(np.zeros((1, 8), np.float32), k=1)
-    assert isinstance(index._quantizer, SavedQuantizer)
     assert index.quantizer is index.quantizer
 
 

@@ -49,8 +49,7 @@ def read_faiss(path: Path, ids: np.ndarray | None = None, *, binary: bool = Fals
                 f"{path} cannot be read as nearkin's index of {'bits' if binary else 'vectors'} ({what}); the file is "
                 "damaged or of another program"
             ) from error
-    lists = inverted_file(found)
-    if lists is not None:
+    if (lists := inverted_file(found)) is not None:
         lists.nprobe = min(lists.nprobe, lists.nlist)  # a fast scan allocates memory for each
         lists.set_direct_map_type(faiss.DirectMap.NoMap)  # a map of rows is made again when it is needed
         if isinstance(lists, faiss.IndexIVFPQ):
@@ -179,8 +178,7 @@ def remove(index: FaissIndex, positions: np.ndarray) -> None:
 
 def renumber(index: FaissIndex, new: Callable[[np.ndarray], np.ndarray]) -> None:
     """Change the numbers of the rows (m,) in every inverted list, if the index has lists."""
-    lists = inverted_file(index)
-    if lists is None:
+    if (lists := inverted_file(index)) is None:
         return
     lists.set_direct_map_type(faiss.DirectMap.NoMap)  # it is made again when needed
     for number in range(lists.nlist):
@@ -190,8 +188,7 @@ def renumber(index: FaissIndex, new: Callable[[np.ndarray], np.ndarray]) -> None
 
 
 def _remove(index: FaissIndex, selector: faiss.IDSelector) -> None:
-    lists = inverted_file(index)
-    if lists is not None:
+    if (lists := inverted_file(index)) is not None:
         lists.set_direct_map_type(faiss.DirectMap.NoMap)  # it is made again when needed
     index.remove_ids(selector)
     index.ntotal = innermost(index).ntotal

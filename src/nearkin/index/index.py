@@ -18,7 +18,7 @@ from nearkin._fields import StrPath, counted
 from nearkin._pairs import unordered
 from nearkin._storage import one_version, verification
 from nearkin._types import ArrayLike, Seed
-from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
+from nearkin.contracts import Callback, Quantizer, VectorCodes, ignore
 from nearkin.data.vectors import VectorFile
 from nearkin.index import faiss_index, identifiers, parts, searching
 from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file
@@ -71,10 +71,11 @@ class Index:
     ids: (n,) the users' ids, or None for 0, 1, 2, ...
     next_id: the number that the next vector without an id gets.
     norms: one norm for all vectors, or a byte a vector; None where FAISS's scores stand.
+    errors: (2, 2) numbers of vectors and totals of their codes' errors: of those it was built from, of those since.
 
     Attributes
     ----------
-    faiss_index, metric, kept, ids, norms, quantizer: see above; ids may be set.
+    faiss_index, metric, kept, ids, norms, errors, quantizer: see above; ids may be set.
     n_features: columns of the vectors.
     bytes_per_vector: size of a code with its norm.
     n_lists, n_probe: inverted lists, and those that a search visits; None without lists.
@@ -103,6 +104,7 @@ class Index:
         ids: np.ndarray | None = None,
         next_id: int | None = None,
         norms: Norms | None = None,
+        errors: np.ndarray | None = None,
     ) -> None:
         self.faiss_index = faiss_index
         self.n_features = d
@@ -110,6 +112,7 @@ class Index:
         self._quantizer = quantizer
         self.kept = kept
         self.norms: Norms | None = norms
+        self.errors: np.ndarray = np.zeros((2, 2)) if errors is None else errors
         self._rows = RowIds(ids, len(self), next_id)
         self._folders = set[str]()  # it was loaded from them, or saved to them
         self._guard = Guard()
@@ -193,7 +196,9 @@ class Index:
             levels = chosen if levels is None else levels
         index = cls.empty(X.shape[1], quantizer, metric, n_probe=n_probe, norms=levels)
         index.kept, index._searched = kept, searching.Kept(fast_scan is not False)
-        return index.add(X, ids, callback=callback)
+        index.add(X, ids, callback=callback)
+        index.errors = index.errors[::-1]
+        return index
 
     def __len__(self) -> int:
         return int(self.faiss_index.ntotal)
@@ -232,7 +237,7 @@ class Index:
 
     def _parts(self) -> Parts:
         shown = self.faiss_index, self.n_features, self.metric, self._quantizer, self.kept
-        return Parts(*shown, self.ids, self._rows.next_id, self.norms)
+        return Parts(*shown, self.ids, self._rows.next_id, self.norms, self.errors)
 
     @property
     def quantizer(self) -> Quantizer | None:
@@ -323,6 +328,7 @@ class Index:
             if self._rows is not before:
                 raise RuntimeError("the index was changed while `recode` ran; call it again with the vectors of now")
             self.faiss_index, self._quantizer, self.norms = fresh.faiss_index, fresh._quantizer, fresh.norms
+            self.errors = fresh.errors[::-1]
             self._searched.forget()
         return self
 
@@ -334,10 +340,11 @@ class Index:
                 after = plan(before)  # errors come before the work
             if not len(X):
                 return self
-            codes = self._codes(X, quantizer, callback or ignore)
+            codes, error = self._codes(X, inner, quantizer, callback or ignore)
             with self._guard.writing(), uninterrupted():
                 if self.faiss_index is inner:  # else `recode` came in between: codes of another quantizer
                     self._change(X, codes, after if self._rows is before else plan(self._rows))
+                    self.errors = self.errors + np.array([(0, 0), (len(X), error)])
                     return self
 
     def _checked(self, X: ArrayLike | VectorFile) -> np.ndarray | VectorFile:
@@ -372,6 +379,7 @@ class Index:
             add_codes(self.faiss_index, faiss_index.stored(other.faiss_index))
             faiss_index.cut(other.faiss_index, 0)
             self.norms, other.norms = norms, other.norms and other.norms.alone()
+            self.errors, other.errors = self.errors + other.errors, np.zeros((2, 2))
             for index in (self, other):
                 index._rows = RowIds(None, len(index))
                 index._searched.forget()
@@ -493,9 +501,8 @@ class Index:
         if self.metric == "hamming":
             raise ValueError("bits cannot be decoded, and the index keeps no vectors; build it with keep_vectors=True")
         with self._guard.reading():
-            return searching.decoded_rows(
-                self._searched.scan(cast(faiss.Index, self.faiss_index), self.norms), positions
-            )
+            scan = self._searched.scan(cast(faiss.Index, self.faiss_index), self.norms)
+            return searching.decoded_rows(scan, positions)
 
     def _asked(self, Q: ArrayLike) -> np.ndarray:
         return check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features, finite=False), "Q", self.metric)
@@ -547,22 +554,18 @@ class Index:
             return (cast(np.ndarray, self._checked(chunk)) for chunk in X.chunks(min(size, _CHUNK)))
         return (X[first : first + size] for first in range(0, len(X), size))
 
-    def _codes(self, X: np.ndarray | VectorFile, quantizer: Quantizer | None, callback: Callback) -> np.ndarray:
-        """The FAISS input for rows X (n, d): codes, or the rows themselves without a quantizer."""
-        parts, done = list[np.ndarray](), 0
-        for chunk in self._read(X, _CHUNK):
-            done += len(chunk)
-            chunk = chunk.astype(np.promote_types(chunk.dtype, np.float32), copy=False)
-            chunk = normalised(chunk) if self.metric == "cosine" else chunk
-            if isinstance(quantizer, VectorCodes):
-                chunk = quantizer.faiss_codes(chunk)
-            elif isinstance(quantizer, BitCodes):
-                chunk = quantizer.encode(chunk)
-            elif quantizer is None:
-                chunk = np.ascontiguousarray(chunk, np.float32)
-            parts.append(chunk)
+    def _codes(
+        self, X: np.ndarray | VectorFile, inner: FaissIndex, quantizer: Quantizer | None, callback: Callback
+    ) -> tuple[np.ndarray, float]:
+        """The input of FAISS's index `inner` for rows X (n, d), and the total of their errors, as `parts.encoded`."""
+        encoded, done = list[tuple[np.ndarray, float]](), 0
+        for rows in self._read(X, _CHUNK):
+            done += len(rows)
+            rows = rows.astype(np.promote_types(rows.dtype, np.float32), copy=False)
+            encoded.append(parts.encoded(normalised(rows) if self.metric == "cosine" else rows, inner, quantizer))
             callback(done, {"total": len(X)})
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        codes, errors = zip(*encoded, strict=True)
+        return codes[0] if len(codes) == 1 else np.concatenate(codes), sum(errors)
 
     def _change(self, X: np.ndarray | VectorFile, codes: np.ndarray, after: NewIds) -> None:
         """Add rows X (m, d), maybe none, under their codes, then take out those of `after`; all or nothing."""

@@ -130,8 +130,7 @@ class KeptVectors:
     def _raw(self, flat: np.ndarray) -> np.ndarray:
         """Rows at positions (m,) in the form that is kept."""
         flat = flat if self.order is None else self.order[flat]
-        out = np.empty((len(flat), self.blocks[0].shape[1]), self.dtype)
-        first = 0
+        out, first = np.empty((len(flat), self.blocks[0].shape[1]), self.dtype), 0
         for block in self.blocks:
             here = np.flatnonzero((flat >= first) & (flat < first + len(block)))
             out[here] = block[flat[here] - first]

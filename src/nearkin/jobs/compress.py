@@ -307,11 +307,11 @@ class _Job:
             if work is None:
                 for chunk in self.file.chunks(callback=callback):
                     index.add(chunk)
-                return index
-            blocks = self._encoded_blocks(empty, work, callback)
+            blocks = [] if work is None else self._encoded_blocks(empty, work, callback)
             for block in blocks if self.group.rank == 0 else ():
                 index.merge(Index.load(block))
                 callback(len(index), {"total": len(self.file)})
+        index.errors = index.errors[::-1]  # of the vectors that the index is built from
         return index
 
     def _encoded_blocks(self, empty: Index, work: Path, callback: Callback) -> list[Path]:
