@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import nearkin as nk
 from nearkin._check import numpy_generator
 from nearkin._distributed import current
-from nearkin._fields import FileOrFrame, Record, StrPath, counted
+from nearkin._fields import Extra, FileOrFrame, Record, StrPath, counted
 from nearkin._storage import check_target, saving_folder
 from nearkin.data.comparisons.forms import turn
 from nearkin.data.comparisons.votes import held_out_noise_floor, number_judgements, split_comparisons
@@ -21,7 +21,7 @@ from nearkin.plots.figures import plot_error, plot_map
 from nearkin.plots.style import house_style, letters_without_font
 from nearkin.records import Comparisons
 
-Opposite: TypeAlias = dict[Any, float]
+Opposite: TypeAlias = dict[object, float]
 """Raters who answer the opposite of the others, and their agreement with these."""
 
 NEXT = 20  # questions to ask next, of the most information
@@ -125,7 +125,7 @@ def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tup
     """The answers, with those of such raters kept, reversed or dropped, and a note for each rater."""
     if not opposite:
         return answers, []
-    theirs = np.isin(np.asarray(answers.annotators), list(opposite))
+    theirs = np.isin(np.asarray(answers.annotators), np.array(list(opposite)))
     if how == "drop":
         answers = answers.take(~theirs)
     elif how == "turn":
@@ -212,7 +212,7 @@ def _curves(
     return {name: {name: [*map(int, curve)], "error": [*curve.values()]} for name, curve in named.items()}
 
 
-def _save(figure: Any, stem: Path) -> None:
+def _save(figure: Extra, stem: Path) -> None:
     with house_style():
         figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
         figure.savefig(stem.with_suffix(".pdf"), metadata={"CreationDate": None})
