@@ -136,7 +136,7 @@ class LangChainStore(VectorStore):
     def from_texts(
         cls, texts: list[str], embedding: Embeddings, metadatas: Metadatas = None, *, ids: Ids = None, **settings: Extra
     ) -> Self:
-        """A store of these texts; `settings` are arguments of the class."""
+        """A store of these texts; `settings` are arguments of the class: `quantizer`, `keep_vectors`, `oversample`."""
         store = cls(embedding, **settings)
         store.add_texts(texts, metadatas, ids=ids)
         return store
