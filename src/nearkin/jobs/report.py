@@ -17,8 +17,8 @@ from nearkin.report.page import figures, paragraph, table
 _MEANINGS = {  # of entries of a record
     "searches": "1-recall@k: how often the nearest neighbour is among the first k found; k-recall@k: the share of the "
     "k nearest that is. All are of one search for k neighbours.",
-    "comparison": "Short fits, searched without rescoring. Of those that none leads by more than one standard error, the "
-    "longest sum of centroids wins. A lead whose 95 % interval includes 0 is a tie.",
+    "comparison": "Short fits, searched without rescoring. Of those that none leads by more than one standard error, "
+    "the longest sum of centroids wins. A lead whose 95 % interval includes 0 is a tie.",
     "differences": "Paired over the queries, with 95 % intervals; one that includes 0 is a tie.",
     "perplexity": "The number of equally used codes of the same entropy, by level.",
     "prefix_recall": "The share of an item's 10 nearest that share its codes up to each level.",
