@@ -15,7 +15,7 @@ from tests.covering import each
 REFUSED = """
 compress missing.npy | missing.npy does not exist
 compress data.npz | holds 3 arrays; name one of
-compress X.npy --bytes 9 --method opq | is 9, more than the 8 columns of X; give at most 8
+compress X.npy --bytes 9 --method opq | --bytes is 9; this method has no such codes for 8 columns, type --bytes 8
 compress X.npy --bytes 4 --centroids 64 | --bytes is 4, no whole number of 6-bit codes (64 centroids); give a multiple
 compress X.npy --bytes 0 | --bytes is 0; it must be an integer of at least 1
 compress X.npy --bytes few | Invalid value for '--bytes'
@@ -97,12 +97,7 @@ export idx --to pgvector --dsn "host=127.0.0.1 port=1" | PostgreSQL at host=127.
 compress X.npy --threads 0 | --threads is 0; it must be at least 1
 compress X.npy --quiet --verbose | contradict each other
 """
-ENDINGS = {
-    "rotate": "new.npy",
-    "search": "new.csv",
-    "recommend": "new.csv",
-    "similar": "new.csv",
-}
+ENDINGS = {"rotate": "new.npy", "search": "new.csv", "recommend": "new.csv", "similar": "new.csv"}
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """The best codec at a size: never below the other candidates, in the time given; and the table that it chooses from."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -86,11 +88,10 @@ def test_bad_arguments(vectors):
             (lambda: best(X, 4, n_vectors=899), ValueError, "n_vectors is 899"),
             (lambda: best(X, 2, X[:, :31]), ValueError, "queries has 31 columns"),
             (lambda: best(X, 4, metric="hamming"), ValueError, "metric is 'hamming'"),
-            (lambda: CODECS["none"].unfitted(Size(4, 64)), ValueError, "give a multiple of 3 bytes"),
+            (lambda: CODECS["none"].unfitted(Size(4, 64)), ValueError, "give a multiple of 3"),
             (lambda: CODECS["itq"].unfitted(Size(4, n_lists=4)), ValueError, "n_lists is for product and residual"),
             (lambda: CODECS["int8"].unfitted(Size(4, 16)), ValueError, "n_centroids is for product and residual"),
             (lambda: CODECS["residual"].unfitted(Size(40)), ValueError, "n_bytes is 40"),
-            (lambda: CODECS["residual-norms"].unfitted(Size(1)), ValueError, "n_bytes is 0"),
         ]
     )
 
@@ -196,10 +197,9 @@ def test_sums_fill_the_bytes_and_the_cheapest_come_first():
         (75, ["product-residual 3", "product-residual-long 5"]),
         (49, ["product-residual 4", "product-residual-long 7"]),
     ):
-        chains = [CODECS[name].chain(Size(n_bytes)) for name in candidates(n_bytes, 128, norms=False)]
-        listed = [f"{name} {CODECS[name].chain(Size(n_bytes))}" for name in candidates(n_bytes, 128, norms=False)]
-        assert [name for name in listed if "residual" in name] == names
-        assert chains == sorted(chains), n_bytes
+        chains = {name: CODECS[name].chain(Size(n_bytes)) for name in candidates(n_bytes, 128, norms=False)}
+        assert [f"{name} {chain}" for name, chain in chains.items() if "residual" in name] == names
+        assert [*chains.values()] == sorted(chains.values()), n_bytes
         assert any("-norms" in name for name in candidates(n_bytes, 128, norms=True)) == (n_bytes > 1), n_bytes
 
 
@@ -249,9 +249,20 @@ def test_codes_with_norms_are_tried_where_rows_have_different_ones(vectors):
         found = best(rows, 3, random_state=0, **settings)
         names = [record["candidate"] for record in found.trials]
         assert sorted(name for name in names if name.endswith("-norms") and name[:4] != "axes") == expected, settings
-        assert all(record["bytes"] <= 3 for record in found.trials)
         index = nk.Index.build(rows, found.quantizer, metric=settings.get("metric", "l2"), norms=found.norms)
         assert index.bytes_per_vector <= 3
+
+
+@each("name", [name for name, codec in CODECS.items() if not codec.fits(Size(99), 3)])
+def test_a_size_without_codes_names_the_most_bytes_that_have_some(name, rng):
+    codec = CODECS[name]
+    for d in (1, 3):
+        X = rng.normal(size=(256, d)).astype(np.float32)
+        with pytest.raises(ValueError, match=f"type n_bytes=|{name} has no codes for 1 column; leave out") as error:
+            fitted_codec(codec, Size(99), X)
+        for most in map(int, re.findall(r"type n_bytes=(\d+)", str(error.value))):
+            fitted_codec(codec, Size(most, random_state=0), X, beam_size=1, max_iter=1)
+            assert not any(codec.fits(Size(larger), d) for larger in range(most + 1, 99))
 
 
 FIXED = {"int4": 8, "int6": 12, "int8": 16, "float16": 32}  # bytes of 16 columns: their size follows from d

@@ -127,9 +127,9 @@ def compress(
     if metric is None and given.metric in metrics_of(name):
         metric = given.metric
     ranking, width = choose_metric(name, metric), given.file.shape[1]
-    if n_bytes is None:
-        n_bytes = -(-width // 8) if name == "signs" else min(_BYTES, width)
-    size = Size(n_bytes, n_centroids, n_lists or 0, ranking, seed)
+    size = Size(min(_BYTES, width) if n_bytes is None else n_bytes, n_centroids, n_lists or 0, ranking, seed)
+    if n_bytes is None and name != BEST:
+        size = replace(size, n_bytes=CODECS[name].nearest(size, width))
     choice = Choice(name, size, None if minutes is None else 60 * minutes)
     Q = None if queries is None else open_queries(queries).vectors
     left = given.queries(metric)

@@ -15,17 +15,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from nearkin._check import (
-    check_choice,
-    check_integer,
-    check_magnitude,
-    check_names,
-    check_queries,
-    check_real,
-    check_vectors,
-    draw_seed,
-    numpy_generator,
-)
+from nearkin import _check
 from nearkin._faiss import compared as decoded_by_faiss
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record, Seed
@@ -51,6 +41,7 @@ HASHERS = {
     "one": "OnE",
     "oge": "OgE",
 }
+_ANY_BITS = ("lsh", "itq")  # hashes that may have more bits than there are columns
 NORMS = "-norms"  # ending of the names of codecs with a byte for the norm of each vector
 ALIASES = {"pq": "none", "opq": "product", "rq": "residual", "lsq": "residual", "sq8": "int8"}  # the field's names
 _ROTATIONS = ("givens-random", "givens-greedy", "givens-steepest", "cayley")
@@ -98,13 +89,11 @@ class Size:
     @property
     def n_codes(self) -> int:
         """Numbers of centroids that fill the bytes; ValueError if no whole number does."""
-        n_bytes = check_integer(self.n_bytes, "n_bytes", low=1)
-        bits = code_bits(check_integer(self.n_centroids, "n_centroids", low=2, high=65536))
+        n_bytes = _check.check_integer(self.n_bytes, "n_bytes", low=1)
+        bits = code_bits(_check.check_integer(self.n_centroids, "n_centroids", low=2, high=65536))
         if 8 * n_bytes % bits:
-            more = f"give a multiple of {bits // math.gcd(bits, 8)} bytes, or 16 or 256 centroids"
-            raise ValueError(
-                f"n_bytes is {n_bytes}, no whole number of {bits}-bit codes ({self.n_centroids} centroids); {more}"
-            )
+            more = f"({self.n_centroids} centroids); give a multiple of {bits // math.gcd(bits, 8)}"
+            raise ValueError(f"n_bytes is {n_bytes}, no whole number of {bits}-bit codes {more}")
         return 8 * n_bytes // bits
 
     @property
@@ -136,6 +125,26 @@ class Codec(NamedTuple):
             if getattr(size, name) != getattr(Size, name) and name not in quantizer.get_params():
                 raise ValueError(f"{name} is for product and residual codes; leave it out with method {self.name}")
         return quantizer.set_params(**{name: settings[name] for name in settings.keys() & quantizer.get_params()})
+
+    def fits(self, size: Size, d: int) -> bool:
+        """Whether there are codes of this size for d columns: every part of a vector has a column, or a bit has one."""
+        own, name = self._own(size), self.name.removesuffix(NORMS)
+        if own.n_bytes < 1 or name in (*SCALARS, *_ANY_BITS):
+            return own.n_bytes > 0
+        if name in HASHERS:
+            return own.n_bytes == -(-d // 8) or (own.n_bytes < d / 8 and name != "signs")
+        if name in (*SUMS, "residual"):
+            return name in own.sums and own.sums[name][0] <= d
+        return (own.n_bytes if name == "axes" else own.n_codes) <= d
+
+    def nearest(self, size: Size, d: int) -> int:
+        """The bytes of codes for d columns that are nearest to the size's; ValueError if there are none."""
+        step = code_bits(size.n_centroids) // math.gcd(code_bits(size.n_centroids), 8)
+        sizes = range(self.norm + step, 24 * d + 4 * _LONGEST, step)  # a part has 12 codebooks of 2 bytes at most
+        for n_bytes in sorted(sizes, key=lambda n_bytes: abs(n_bytes - size.n_bytes)):
+            if self.fits(replace(size, n_bytes=n_bytes), d):
+                return n_bytes
+        raise ValueError(f"method {self.name} has no codes for {counted(d, 'column')}; leave out method")
 
     def chain(self, size: Size) -> int:
         """The cost of a search: how many centroids are added up in a part of a vector."""
@@ -235,7 +244,7 @@ class Screening:
             chosen, order = held_out(order)
             asked = X[chosen]
         else:
-            queries = check_queries(queries, X.shape[1], min_rows=2).astype(np.float32)
+            queries = _check.check_queries(queries, X.shape[1], min_rows=2).astype(np.float32)
             queries = unit_rows(queries) if metric == "cosine" else queries
             queries = queries[generator.permutation(len(queries))]
             half = len(queries) // 2
@@ -288,8 +297,13 @@ def fitted_codec(
 ) -> tuple[VectorCodes, Norms | None]:
     """The quantizer of the codec with those of the settings that it has, fitted on vectors X (n, d), and the levels of
     its byte for norms. `queries` (q, d) are passed on if it trains for the index's metric."""
+    d, norms = np.shape(X)[1], None
+    if not codec.fits(size, d):
+        no_codes = f"n_bytes is {size.n_bytes}; this method has no such codes for {counted(d, 'column')}"
+        raise ValueError(f"{no_codes}, type n_bytes={codec.nearest(size, d)}")
     quantizer: Any = codec.unfitted(size, **settings)
-    norms = None
+    if codec.metrics == ("hamming",) and codec.name not in _ANY_BITS:  # bits of the last byte may be left over
+        quantizer.set_params(n_bits=min(quantizer.n_bits, d))
     if codec.norm:
         rows = whole_rows(quantizer, X)
         norms = Norms.learned(rows[np.random.default_rng(0).permutation(len(rows))[:_LEVELLED]])
@@ -372,18 +386,18 @@ def best(
     >>> found.quantizer.decode(found.quantizer.encode(X)).shape
     (300, 8)
     """
-    check_choice(metric, "metric", ("l2", "ip", "cosine"))
-    given, X = X, check_magnitude(check_vectors(X)).astype(np.float32)
+    _check.check_choice(metric, "metric", ("l2", "ip", "cosine"))
+    given, X = X, _check.check_magnitude(_check.check_vectors(X)).astype(np.float32)
     X = unit_rows(X) if metric == "cosine" else X
-    n_bytes, d = check_integer(n_bytes, "n_bytes", low=1), X.shape[1]
-    n_vectors = check_integer(len(X) if n_vectors is None else n_vectors, "n_vectors", low=len(X))
-    n_encoded = check_integer(n_vectors if n_encoded is None else n_encoded, "n_encoded", low=0)
-    check_real(0 if seconds is None else seconds, "seconds", low=0)
+    n_bytes, d = _check.check_integer(n_bytes, "n_bytes", low=1), X.shape[1]
+    n_vectors = _check.check_integer(len(X) if n_vectors is None else n_vectors, "n_vectors", low=len(X))
+    n_encoded = _check.check_integer(n_vectors if n_encoded is None else n_encoded, "n_encoded", low=0)
+    _check.check_real(0 if seconds is None else seconds, "seconds", low=0)
     if len(X) > TRAINED:
-        X = X[np.sort(numpy_generator(random_state).choice(len(X), TRAINED, replace=False, shuffle=False))]
+        X = X[np.sort(_check.numpy_generator(random_state).choice(len(X), TRAINED, replace=False, shuffle=False))]
     known = metric != "ip" and min(len(X), _TRAINED_FOR) >= _KNOWN * n_vectors
-    names, generator = _names(X, n_bytes, metric, known, methods), numpy_generator(random_state)
-    size = Size(min(n_bytes, d), n_lists=n_lists, metric=metric, random_state=draw_seed(generator))
+    names, generator = _names(X, n_bytes, metric, known, methods), _check.numpy_generator(random_state)
+    size = Size(min(n_bytes, d), n_lists=n_lists, metric=metric, random_state=_check.draw_seed(generator))
     asked, trials, settings = None, list[Record](), {"beam_size": DEFAULTS.beam_size, "known": known}
     if len(names) > 1:
         screening = Screening.of(X, queries, n_vectors, metric, generator)
@@ -397,7 +411,7 @@ def best(
         if trained[names[0]] < len(X):
             X = X[np.sort(generator.choice(len(X), trained[names[0]], replace=False))]
     quantizer, norms = fitted_codec(CODECS[names[0]], size, X, asked, **settings)
-    check_names(quantizer, given, reset=True)
+    _check.check_names(quantizer, given, reset=True)
     return Best(quantizer, norms, trials)
 
 

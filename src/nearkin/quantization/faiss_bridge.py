@@ -45,10 +45,7 @@ def packed(codes: np.ndarray, n_subspaces: int, bits: int) -> np.ndarray:
 
 
 def empty_index(
-    rotation: np.ndarray | None,
-    codebooks: np.ndarray,
-    coarse_centroids: np.ndarray | None,
-    metric: str,
+    rotation: np.ndarray | None, codebooks: np.ndarray, coarse_centroids: np.ndarray | None, metric: str
 ) -> faiss.Index:
     """A trained, empty index: [rotation ->] PQ or IVF + PQ; `coarse_centroids` (L, d) are in the rotated space.
 

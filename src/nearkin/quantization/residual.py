@@ -17,14 +17,7 @@ from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.quantization import faiss_bridge
-from nearkin.quantization.additive import (
-    AdditiveFit,
-    fill,
-    learn,
-    parts_of,
-    query_moment,
-    steady_numbers,
-)
+from nearkin.quantization.additive import AdditiveFit, fill, learn, parts_of, query_moment, steady_numbers
 from nearkin.quantization.codebooks import CoarseQuantizer, check_parts, make_room
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer

@@ -7,16 +7,7 @@ import pytest
 from torch import Tensor, nn
 
 import nearkin as nk
-from nearkin.embedding import (
-    ALS,
-    Adam,
-    AllPairs,
-    CosineSoftmax,
-    InBatchSoftmax,
-    Joint,
-    SphereSweeps,
-    Tower,
-)
+from nearkin.embedding import ALS, Adam, AllPairs, CosineSoftmax, InBatchSoftmax, Joint, SphereSweeps, Tower
 from nearkin.embedding.two_tower.fitting import check_settings
 from nearkin.quantization import IndexingLayer
 from tests.covering import each
