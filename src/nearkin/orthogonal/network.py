@@ -220,10 +220,8 @@ def _groups_of(params: Any) -> list[Record]:
             raise ValueError(f"params is a {type(params).__name__} without matrices: no parameter has 2 axes or more")
         rest = [name for name, p in params.named_parameters() if p.ndim < 2 and p.requires_grad]
         if rest:
-            warnings.warn(
-                f"params: {', '.join(rest)} will not be trained; type others=lambda rest: torch.optim.AdamW(rest, lr)",
-                stacklevel=3,
-            )
+            way = "type others=lambda rest: torch.optim.AdamW(rest, lr=1e-3)"
+            warnings.warn(f"params: {', '.join(rest)} will not be trained; {way}", stacklevel=3)
         return groups
     if isinstance(params, Tensor):
         raise TypeError(f"params is a {type(params).__name__}; it must be a module or a list of parameters: [params]")

@@ -477,6 +477,7 @@ def check_embedding(X: ArrayLike, name: str, rows: int, like: Tensor | None) -> 
         raise TypeError(f"{name} is {kind}; it must be a float32 or float64 tensor, pass torch.as_tensor({name}, ...)")
     if X.ndim != 2 or X.shape[0] != rows or X.shape[1] < 1 or (like is not None and X.shape[1] != like.shape[1]):
         width = "k >= 1" if like is None else like.shape[1]
-        raise ValueError(f"{name} has shape {tuple(X.shape)}; it must be ({rows}, {width}), all rows, no mini-batch")
+        way = "for mini-batches take TwoTower(loss='in-batch-softmax')"
+        raise ValueError(f"{name} has shape {tuple(X.shape)}; it must be ({rows}, {width}), all rows: {way}")
     if like is not None and (X.dtype, X.device) != (like.dtype, like.device):
         raise TypeError(f"{name} is {X.dtype} on {X.device}; it must be {like.dtype} on {like.device}, as P")
