@@ -59,6 +59,15 @@ def test_neighbours_are_those_of_whole_codes(name: str, metric: str) -> None:
     assert same(Index.build(X, fitted(name), metric=metric)) > 0.97
 
 
+def test_rows_of_one_norm_in_lists_have_a_scan() -> None:
+    """FAISS makes none of lists that a view shares."""
+    lists = ProductQuantizer(12, 16, n_lists=20, rotation=None, max_iter=1, random_state=0)
+    index = Index.build(X, lists, metric="cosine", n_probe=20)
+    plain = Index.build(X, index.quantizer, metric="cosine", n_probe=20, fast_scan=False)
+    assert (index.search(Q, 10)[1] == plain.search(Q, 10)[1]).mean() > 0.97
+    assert index._searched.scan(index.faiss_index, index.norms).coarse._made.factor
+
+
 def test_an_index_without_a_fast_scan_compares_all_codes() -> None:
     index = Index.build(X, fitted("product"), fast_scan=False)
     np.testing.assert_array_equal(index.search(Q, 10)[1], index.faiss_index.search(Q, 10)[1])

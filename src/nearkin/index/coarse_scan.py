@@ -18,7 +18,7 @@ import numpy as np
 
 from nearkin._faiss import add_codes, linear_transform
 from nearkin._threads import serial_products
-from nearkin.index.faiss_index import byte_codes, cut, follow, nearest_lists, search_lists
+from nearkin.index.faiss_index import byte_codes, cut, fast_scan, follow, nearest_lists, search_lists
 from nearkin.index.identifiers import Found
 from nearkin.linalg.orthonormal import principal_axes
 
@@ -195,7 +195,7 @@ def _translated(made: _Made, inner: Coded, last: int) -> _Made:
             by_place = np.stack([place.take(code) for place, code in zip(made.numbers, whole.T, strict=True)])
         add_codes(codes, faiss.pack_bitstrings(np.ascontiguousarray(by_place.T, np.int32), _PLAIN))
     if isinstance(codes, faiss.IndexIVFPQ):
-        scan = faiss.IndexIVFPQFastScan(codes)  # which shares the lists' centres
+        scan = fast_scan(codes)
         scan.nprobe = scan.nlist  # in the trial; a search names its lists
     else:
         scan = faiss.IndexPQFastScan(cast(faiss.IndexPQ, codes))

@@ -22,6 +22,7 @@ from nearkin._faiss import FaissIndex, innermost
 from nearkin._fields import counted
 from nearkin._storage import open_file
 from nearkin.index.faiss_file import check_file, need
+from nearkin.index.guard import alone
 from nearkin.index.identifiers import RowIds
 
 _MAP_HEADS = {b"IxM2": 37, b"IBM2": 25}  # bytes before the index in a map of ids
@@ -276,7 +277,8 @@ def _close(one: np.ndarray, other: np.ndarray) -> bool:
 def byte_codes(index: faiss.Index) -> np.ndarray:
     """FAISS's own memory of the codes (n, bytes) of an index without lists, not a copy."""
     flat = cast(faiss.IndexPQ, index)  # or another one of flat codes
-    return faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size).reshape(flat.ntotal, flat.code_size)
+    codes = faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size)
+    return codes.view(np.uint8).reshape(-1, flat.code_size)  # FAISS's array of no bytes is float32
 
 
 def nearest_lists(index: faiss.IndexIVF, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -311,6 +313,18 @@ def follow(view: faiss.Index, index: faiss.Index, n_rows: int) -> None:
         size = n_rows * inner.code_size
         inner.codes = faiss.MaybeOwnedVectorUInt8.create_view(codes.data(), size, codes.owner)
     view.ntotal = inner.ntotal = n_rows
+
+
+def fast_scan(codes: faiss.IndexIVFPQ) -> faiss.IndexIVFPQFastScan:
+    """FAISS's fast scan of 4-bit codes in lists, whose centres it shares. FAISS reads a null pointer where the codes do
+    not own their lists, as in a view."""
+    with alone:
+        owns = codes.own_invlists
+        try:
+            codes.own_invlists = True
+            return faiss.IndexIVFPQFastScan(codes)
+        finally:
+            codes.own_invlists = owns
 
 
 def bias(index: faiss.Index) -> np.ndarray:

@@ -524,7 +524,7 @@ class Ranking:
         """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their norms."""
         known = self._known.take(positions, axis=0, mode="clip")
         if np.isnan(known.sum()):
-            new = np.unique(np.maximum(positions[np.isnan(known[..., 0])], 0))
+            new = np.unique(np.maximum(positions[np.isnan(known).any(axis=-1)], 0))
             for first in range(0, len(new), _CHUNK):
                 self._known[new[first : first + _CHUNK]] = self._stretches(new[first : first + _CHUNK])
             known = self._known.take(positions, axis=0, mode="clip")
