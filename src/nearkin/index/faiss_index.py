@@ -327,6 +327,12 @@ def fast_scan(codes: faiss.IndexIVFPQ) -> faiss.IndexIVFPQFastScan:
             codes.own_invlists = owns
 
 
+def shows(view: faiss.Index, index: faiss.Index) -> bool:
+    """Whether the codes of a view are where those of its index are."""
+    seen, codes = (getattr(innermost(part), "codes", None) for part in (view, index))
+    return seen is None or codes is None or int(seen.data()) == int(codes.data())
+
+
 def bias(index: faiss.Index) -> np.ndarray:
     """The bias that the transform in front of an index adds to rows, (d',), or (1,) if there is none."""
     if isinstance(index, faiss.IndexPreTransform):

@@ -155,7 +155,8 @@ class Kept:
             if made is None or made.of is not index or made.one != one:
                 made = self._made = _Made(index, one, faiss_index.by_distance(index) if one else index, CoarseScan())
                 scan = None
-            if scan is None or scan.norms is not norms or scan.n_rows != n_rows:
+            stays = scan is not None and scan.norms is norms and scan.n_rows == n_rows
+            if scan is None or not stays or not faiss_index.shows(made.searched, index):
                 if made.searched is not index:
                     faiss_index.follow(made.searched, index, n_rows)
                 scan = self._scan = Scan(made.searched, norms, made.coarse, self._fast)
