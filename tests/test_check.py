@@ -71,10 +71,7 @@ def test_tables_with_types_of_their_own_are_numbers():
 def test_a_place_without_a_number_is_named():
     for X, text in (
         (np.where(np.eye(4, 3) == 1, np.nan, 1)[1:], r"in 2 of 3 rows, the first is row 0; fill them, or"),
-        (
-            np.array([1, np.inf]),
-            r"in 1 of 2 rows, the first is row 1; .* X\[np.isfinite\(X\)\]",
-        ),
+        (np.array([1, np.inf]), r"in 1 of 2 rows, the first is row 1; .* X\[np.isfinite\(X\)\]"),
     ):
         with pytest.raises(ValueError, match=text):
             check_finite(X)

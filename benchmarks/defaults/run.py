@@ -63,9 +63,8 @@ def all_fields() -> list[Field]:
         module = ".".join(file.relative_to(SRC).with_suffix("").parts)
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and node.name == "Defaults":
-                found += [
-                    Field(module, ast.unparse(part.target)) for part in node.body if isinstance(part, ast.AnnAssign)
-                ]
+                names = (ast.unparse(part.target) for part in node.body if isinstance(part, ast.AnnAssign))
+                found += [Field(module, name) for name in names]
     return found
 
 

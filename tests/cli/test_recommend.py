@@ -76,10 +76,7 @@ def test_pairs_without_an_id_stop_every_command_or_are_dropped(shop: Path, tmp_p
     whole, torn = tmp_path / "whole.csv", tmp_path / "torn.csv"
     whole.write_text("user_id,artist\nu1,a9\nu2,a17\n")
     torn.write_text("user_id,artist\nu1,a9\nu1,\n,a3\nu2,a17\n")
-    for words, key in (
-        ("evaluate EMB", "quality"),
-        ("recommend EMB --history", "answers"),
-    ):
+    for words, key in (("evaluate EMB", "quality"), ("recommend EMB --history", "answers")):
         asked = [shop / "emb" if word == "EMB" else word for word in words.split()]
         refused("--missing drop", *asked, torn)
         assert run_json(*asked, torn, "--missing", "drop")[key] == run_json(*asked, whole)[key]

@@ -14,10 +14,7 @@ from tests.cli.conftest import run, run_json
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 Names = Callable[[int], np.ndarray]
-ORDERS: dict[str, Names] = {
-    "same": np.arange,
-    "backwards": lambda n: np.char.mod("id %03d", np.arange(n)[::-1]),
-}
+ORDERS: dict[str, Names] = {"same": np.arange, "backwards": lambda n: np.char.mod("id %03d", np.arange(n)[::-1])}
 
 
 def write(path: Path, header: str, rows: Iterable[Iterable[object]], seed: int) -> Path:

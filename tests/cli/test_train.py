@@ -75,10 +75,7 @@ def shop(n_rights: int) -> nk.Interactions:
     return nk.Interactions.from_pairs(left, np.arange(3 * n_rights) % n_rights)
 
 
-@each(
-    ("n_rights", "loss"),
-    [(16, "all-pairs"), (17, "in-batch-softmax")],
-)
+@each(("n_rights", "loss"), [(16, "all-pairs"), (17, "in-batch-softmax")])
 def test_every_small_table_gets_an_index(tmp_path: Path, n_rights: int, loss: str) -> None:
     """A layer waited for 8,192 rows, which so small a table never shows in 30 rounds."""
     train_index(shop(n_rights), tmp_path / "idx", n_bytes=2, dim=4, loss=loss, split="none")

@@ -8,10 +8,7 @@ import pytest
 import nearkin as nk
 from nearkin.embedding.two_tower.fitting import as_object
 
-WAYS = [
-    *({"solver": name} for name in ("als", "ials++", "adam", "gauss-newton")),
-    {"loss": "in-batch-softmax"},
-]
+WAYS = [*({"solver": name} for name in ("als", "ials++", "adam", "gauss-newton")), {"loss": "in-batch-softmax"}]
 
 
 PARTS = nk.data.split_random(nk.data.planted_interactions(100, 60, random_state=0).interactions, random_state=0)

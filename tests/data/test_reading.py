@@ -151,11 +151,7 @@ def test_what_is_no_id_is_refused_with_its_cell(subtests: pytest.Subtests) -> No
         ("a", "b "): "blanks at an end",
         ("a", "[1, 2]"): "lists in text",
         ("a", '{"ImportId": "QID1"}'): "ImportId",
-        (
-            "Item",
-            '{"ImportId": "QID1"}',
-            "a",
-        ): r"lines of the header: .*skiprows=\[1, 2\]",
+        ("Item", '{"ImportId": "QID1"}', "a"): r"lines of the header: .*skiprows=\[1, 2\]",
         ("Item", *many): r"'Item' in row 0 .*; if they are further lines of the header: .*skiprows=\[1\]",
         ("a", "b\nc"): "line breaks",
         ("a", "x" * (MAX_TEXT + 1)): "has at most 1,000",

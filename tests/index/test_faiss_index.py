@@ -135,12 +135,7 @@ def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path:
 
 def test_a_type_that_nearkin_does_not_write_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.faiss"
-    for factory, found in (
-        ("HNSW8", "IHNf"),
-        ("IVF4,Flat", "IwFl"),
-        ("PCA4,Flat", "Pcam"),
-        ("LSQ2x4", "IxLS"),
-    ):
+    for factory, found in (("HNSW8", "IHNf"), ("IVF4,Flat", "IwFl"), ("PCA4,Flat", "Pcam"), ("LSQ2x4", "IxLS")):
         made = faiss.index_factory(8, factory)
         made.train(X)
         made.add(X)

@@ -27,8 +27,7 @@ def same(ours: Any, joined: list[nn.Parameter], loop: Any, single: list[nn.Param
 
 
 @each(
-    ("name", "moments"),
-    [*zip(OPTIMIZERS, itertools.cycle(MOMENTS), strict=False), *itertools.product(KINDS, MOMENTS)],
+    ("name", "moments"), [*zip(OPTIMIZERS, itertools.cycle(MOMENTS), strict=False), *itertools.product(KINDS, MOMENTS)]
 )
 def test_a_batch_of_parameters_is_the_loop(name: str, moments: str) -> None:
     ends = []

@@ -14,12 +14,7 @@ from torch import nn
 
 import nearkin as nk
 from nearkin.embedding import ALS, Adam, AllPairs, CosineSoftmax
-from nearkin.embedding.two_tower.choice import (
-    DEFAULTS,
-    choose_regularization,
-    hold_out,
-    validation_ranking,
-)
+from nearkin.embedding.two_tower.choice import DEFAULTS, choose_regularization, hold_out, validation_ranking
 from nearkin.embedding.two_tower.objective import Objective, growth, initial_tables
 from tests.covering import each
 

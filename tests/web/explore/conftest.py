@@ -61,11 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, rows: np.ndarray, ids: list
 @pytest.fixture(scope="session")
 def explorer(folder: Path) -> Explorer:
     collection = open_collection(
-        folder / "idx",
-        labels=f"{folder}/labels.npy",
-        images=f"{folder}/images.npy",
-        compare=folder / "finer",
-        k=5,
+        folder / "idx", labels=f"{folder}/labels.npy", images=f"{folder}/images.npy", compare=folder / "finer", k=5
     )
     columns = Columns(collection)
     with short_maps():
