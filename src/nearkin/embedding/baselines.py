@@ -42,11 +42,7 @@ def popularity(interactions: Interactions, k: int = 100, *, random_state: Seed =
 
 
 def item_knn(
-    interactions: Interactions,
-    k: int = 100,
-    *,
-    n_neighbours: int = 400,
-    random_state: Seed = 0,
+    interactions: Interactions, k: int = 100, *, n_neighbours: int = 400, random_state: Seed = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k items most similar to a user's history.
 
@@ -113,12 +109,7 @@ def graph_filter(
 
 
 def sparse_ease(
-    interactions: Interactions,
-    k: int = 100,
-    *,
-    n_neighbours: int = 100,
-    ridge: float = 30.0,
-    random_state: Seed = 0,
+    interactions: Interactions, k: int = 100, *, n_neighbours: int = 100, ridge: float = 30.0, random_state: Seed = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k items that ridge regressions on a history predict most.
 

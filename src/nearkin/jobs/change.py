@@ -21,12 +21,7 @@ _OF_VECTORS = ("distortion", "variance_kept", "recall_interval", "judged_by")  #
 
 
 def change_rows(
-    folder: StrPath,
-    how: str,
-    ids: Any = None,
-    file: VectorFile | None = None,
-    *,
-    unknown: str = "raise",
+    folder: StrPath, how: str, ids: Any = None, file: VectorFile | None = None, *, unknown: str = "raise"
 ) -> Record:
     """Load, change and save an index, with the folder locked; returns the record to print.
 

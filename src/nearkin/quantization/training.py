@@ -182,12 +182,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
 
 
 def _alternated(
-    start: "Start",
-    rows: TrainingRows,
-    plan: Plan,
-    seed: int,
-    generator: np.random.Generator,
-    callback: Callback,
+    start: "Start", rows: TrainingRows, plan: Plan, seed: int, generator: np.random.Generator, callback: Callback
 ) -> State:
     """Rotation and codebooks after all rounds from a start and the last k-means; `seed` draws the first codebooks."""
     shard, M, K = rows.shard, plan.n_subspaces, plan.n_centroids

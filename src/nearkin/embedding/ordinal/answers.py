@@ -238,11 +238,7 @@ def error_interval(X: ArrayLike, comparisons: Comparisons) -> tuple[float, float
 
 
 def bootstrap_embeddings(
-    X: np.ndarray,
-    comparisons: Comparisons,
-    embed: Embed,
-    n: int,
-    rng: np.random.Generator,
+    X: np.ndarray, comparisons: Comparisons, embed: Embed, n: int, rng: np.random.Generator
 ) -> np.ndarray:
     """(n, objects, p) embeddings of redrawn judgements, aligned with X (objects, p); objects without an answer stay."""
     number, weights, draws = number_judgements(comparisons), _votes(comparisons), np.empty((n, *X.shape))

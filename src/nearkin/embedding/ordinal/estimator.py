@@ -15,14 +15,7 @@ from nearkin._check import as_array, draw_seed, numpy_generator
 from nearkin._distributed import current
 from nearkin._fields import StrPath, counted
 from nearkin._json import parsed_json
-from nearkin._storage import (
-    one_version,
-    read_arrays,
-    read_config,
-    regular_file,
-    saving_folder,
-    write_arrays,
-)
+from nearkin._storage import one_version, read_arrays, read_config, regular_file, saving_folder, write_arrays
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
