@@ -16,6 +16,7 @@ of a searched index.
 
 # pyright: reportConstantRedefinition=false
 
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -132,7 +133,8 @@ class Scan:
         """The ranking by the norms of vectors; None where FAISS's scores stand."""
         if self.norms is None:
             return None
-        return Ranking(self, self.norms if self.turn is None else self.norms.turned(self.matrix))
+        # in a cycle the numbers of its rows would stay in memory after a change
+        return Ranking(weakref.proxy(self), self.norms if self.turn is None else self.norms.turned(self.matrix))
 
 
 class Kept:
