@@ -482,12 +482,11 @@ class Ranking:
 
     @cached_property
     def _reach(self) -> float:
-        """The norm of the queries that candidates are found for, of rows of one norm. It chooses lists too, where it is
-        the norm itself."""
+        """The norm of the queries that candidates are found for and lists chosen by, of rows of one norm."""
         norm, n = float(self.norms.levels[0]), self.scan.n_rows
         some = np.unique(np.linspace(0, n - 1, min(n, max(1, _NUMBERS // self.scan.inner.d))).astype(np.int64))
         mean = np.linalg.norm(self.scan.real(decoded(self.scan, some)), axis=1).mean()
-        return norm if self.scan.lists or not mean else norm**2 / float(mean)
+        return norm**2 / float(mean) if mean else norm
 
     def _sizes(self, Q: np.ndarray) -> np.ndarray:
         """The norms (q, 1) of queries Q (q, d') behind the rotation."""
