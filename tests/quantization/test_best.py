@@ -276,3 +276,9 @@ def test_every_codec_has_the_size_that_was_asked_for(name, rng):
     code, norms = fitted_codec(codec, Size(asked, metric=codec.metrics[0], random_state=0, **small), X)
     index = nk.Index.build(X, code, metric=codec.metrics[0], norms=norms)
     assert index.bytes_per_vector == FIXED.get(name, asked)
+
+
+def test_unit_rows_have_the_codes_of_cosine_by_inner_product(vectors):
+    X = vectors[0] / np.linalg.norm(vectors[0], axis=1, keepdims=True)
+    one, other = (best(X, 3, metric=metric, random_state=0).quantizer.encode(X) for metric in ("ip", "cosine"))
+    np.testing.assert_array_equal(one, other)
