@@ -315,6 +315,12 @@ def follow(view: faiss.Index, index: faiss.Index, n_rows: int) -> None:
     view.ntotal = inner.ntotal = n_rows
 
 
+def shows(view: faiss.Index, index: faiss.Index) -> bool:
+    """Whether the codes of a view are where those of its index are."""
+    seen, codes = (getattr(innermost(part), "codes", None) for part in (view, index))
+    return seen is None or codes is None or int(seen.data()) == int(codes.data())
+
+
 def fast_scan(codes: faiss.IndexIVFPQ) -> faiss.IndexIVFPQFastScan:
     """FAISS's fast scan of 4-bit codes in lists, whose centres it shares. FAISS reads a null pointer where the codes do
     not own their lists, as in a view."""
@@ -325,12 +331,6 @@ def fast_scan(codes: faiss.IndexIVFPQ) -> faiss.IndexIVFPQFastScan:
             return faiss.IndexIVFPQFastScan(codes)
         finally:
             codes.own_invlists = owns
-
-
-def shows(view: faiss.Index, index: faiss.Index) -> bool:
-    """Whether the codes of a view are where those of its index are."""
-    seen, codes = (getattr(innermost(part), "codes", None) for part in (view, index))
-    return seen is None or codes is None or int(seen.data()) == int(codes.data())
 
 
 def bias(index: faiss.Index) -> np.ndarray:

@@ -1,7 +1,7 @@
 """From queries to the nearest vectors, by position: candidates by codes, rescored at their norms or by kept vectors.
 
 FAISS searches codes; flat ones of many vectors by candidates, `CoarseScan`. Where it would decode every vector for
-every query (sums of centroids without a norm, by "l2"), few queries of a flat index are answered from tables,
+every query (sums of centroids without a norm, by distance), few queries of a flat index are answered from tables,
 `CodeSums`, and others by one decoding of the vectors. Exact vectors and bits are compared directly.
 
 Decoded vectors are too short, each by a different factor, which biases their scores. FAISS compares with them: it finds
@@ -157,8 +157,8 @@ class Kept:
             if made is None or made.of is not index or made.one != one:
                 made = self._made = _Made(index, one, faiss_index.by_distance(index) if one else index, CoarseScan())
                 scan = None
-            stays = scan is not None and scan.norms is norms and scan.n_rows == n_rows
-            if scan is None or not stays or not faiss_index.shows(made.searched, index):
+            here = faiss_index.shows(made.searched, index)
+            if scan is None or scan.norms is not norms or scan.n_rows != n_rows or not here:
                 if made.searched is not index:
                     faiss_index.follow(made.searched, index, n_rows)
                 scan = self._scan = Scan(made.searched, norms, made.coarse, self._fast)
