@@ -21,4 +21,6 @@ index.prepare()
 start = time.process_time()
 found = index.search(queries, 10)[1]
 np.save(f"{folder}/found.npy", found)
-print(json.dumps({"fit": fit, "search": time.process_time() - start, "bytes": searched.shape[1] * bits // 8 + 4}))
+seconds = time.process_time() - start
+n_bytes, whole = searched.shape[1] * bits // 8 + 4, len(index.to_bytes()) / len(searched)
+print(json.dumps({"fit": fit, "search": seconds, "bytes": n_bytes, "with_codebooks": whole}))

@@ -89,7 +89,7 @@ def judge_ours(fit: Fit, problem: Problem) -> Iterator[dict[str, Any]]:
     yield {
         "codec": name, "bytes": index.bytes_per_vector, "train_seconds": trained, **recalls, "distortion": error,
         "encode_microseconds": 1e6 * adding / len(problem.searched), "search_microseconds": 1e6 * searching / _TIMED,
-        "with_codebooks": index.bytes_per_vector + _codebooks(quantizer) / len(problem.searched),
+        "with_codebooks": index.bytes_per_vector + learned_bytes(quantizer) / len(problem.searched),
     }  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def _recalls(found: np.ndarray, problem: Problem, name: str = "recall") -> dict[
     return {name: recall_k_at_k(found, problem.truth, NEIGHBOURS), "first": recall_k_at_k(found, problem.truth, 1)}
 
 
-def _codebooks(quantizer: VectorCodes) -> int:
+def learned_bytes(quantizer: VectorCodes) -> int:
     """Bytes of all that a quantizer has learned."""
     return sum(array.nbytes for array in vars(quantizer).values() if isinstance(array, np.ndarray))
 

@@ -58,7 +58,7 @@ def tables(results: Results) -> Iterable[Table]:
     yield from plain(
         found, "codecs", title, columns, _code, "codecs_sift", "ScaNN learns from the rows that it searches."
     )
-    columns = "data | bits a column | code | bytes | recall | fit: s | search: s"
+    columns = "data | bits a column | code | bytes | bytes with codebooks | recall | fit: s | search: s"
     title = "Codes of 1 to 4 bits a column (recall 10@10, CPU seconds of one thread: the fit, and 1,000 queries)"
     yield from plain(results.read("codecs_axes"), "codecs-axes", title, columns, _axis_code)
     speed = fastest.table(results)
@@ -85,8 +85,8 @@ def _beside_pq(rows: list[Row], *keys: str) -> list[Row]:
 
 def _axis_code(row: Row) -> list[str]:
     kept = number(row["recall"]) if row["recall"] is not None else row["note"]
-    times = number(row.get("fit")), number(row.get("search"))
-    return [row["set"], str(row["bits"]), row["code"], str(row.get("bytes", "-")), kept, *times]
+    whole, *times = (number(row.get(name)) for name in ("with_codebooks", "fit", "search"))
+    return [row["set"], str(row["bits"]), row["code"], str(row.get("bytes", "-")), whole, kept, *times]
 
 
 def _best(found: list[Row]) -> Table:
