@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial, wraps
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,13 +36,12 @@ PANELS = {  # of the list of commands
     "Other engines and models": "rotate export bridge ids",
 }
 COMMANDS: dict[str, str] = {name: panel for panel, names in PANELS.items() for name in names.split()}
-NEGATIVE = 1  # exit code of a record that has not "passed"
 _HOMES = {"ask": "nearkin.web.commands", "explore": "nearkin.web.commands"}  # of jobs that serve pages
 _TYPES = {int: "INT", float: "FLOAT", str: "NAME"}  # the word for a value without another one
-_PARAMETERS = "\n\nParameters\n----------\n"
 CONTEXT: dict[str, object] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
-BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+# exit codes; the first is that of a record that has not "passed"
+NEGATIVE, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 _VALUED = ("--threads", "--delimiter", "--encoding")
 _EVERYWHERE = ("--quiet", "--verbose", *_VALUED, "--header", "--no-header")
 _HELP = {  # of the options of any command
@@ -82,12 +81,9 @@ def untyped(params: "list[Parameter]", words: Mapping[str, str] | None = None) -
     """The parameters, for which --help shows the word of their values, and none for a flag."""
     for one in params:
         if getattr(one, "is_flag", False) or one.param_type_name == "argument":
-            vars(one)["display_type_rich"] = partial(_word, (words or {}).get(str(one.name), ""))
+            word = (words or {}).get(str(one.name), "")
+            vars(one)["display_type_rich"] = lambda ctx, word=word: word
     return params
-
-
-def _word(word: str, ctx: typer.Context) -> str:
-    return word
 
 
 class JobCommand(TyperCommand):
@@ -109,7 +105,7 @@ class JobCommand(TyperCommand):
 def command_of(name: str) -> JobCommand:
     """The command of a job."""
     job = getattr(import_module(home_of(name)), name)
-    text, _, listed = inspect.cleandoc(job.__doc__).partition(_PARAMETERS)
+    text, _, listed = inspect.cleandoc(job.__doc__).partition("\n\nParameters\n----------\n")
     lines = re.findall(r"^(\w+): (.+?)(?=\n\w+: |\n\n|\Z)", listed, re.DOTALL | re.MULTILINE)
     given = dict(inspect.signature(job).parameters)
     announces = given.pop("announce", None) is not None
@@ -136,8 +132,7 @@ def command_of(name: str) -> JobCommand:
         if record.get("passed") is False:
             raise typer.Exit(NEGATIVE)
 
-    text_of_json = "Print one JSON record on stdout and nothing else there."
-    as_json = typer.Option("--json", help=text_of_json)
+    as_json = typer.Option("--json", help="Print one JSON record on stdout and nothing else there.")
     last = inspect.Parameter("json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, as_json])
     vars(run).update(__signature__=inspect.Signature([*made, last]))
     run.__doc__ = _with_options(text, options)
@@ -215,7 +210,6 @@ class CommandGroup(TyperGroup):
         Every error becomes one line and code 2. For an error that users cannot cause (anything but ValueError,
         TypeError, OSError, a missing extra, no memory) the line asks for a report. NEARKIN_DEBUG=1 shows the traceback.
         """
-        extra["standalone_mode"] = False
         open_streams()
         given = list(sys.argv[1:] if args is None else args)
         given, words = (given[: (end := given.index("--"))], given[end:]) if "--" in given else (given, [])
@@ -228,7 +222,7 @@ class CommandGroup(TyperGroup):
             # under torchrun join_processes gives the processes of a run; without it one
             with join_processes() as processes:
                 together = processes.size > 1
-                code = super().main(args, *others, **extra)
+                code = super().main(args, *others, **extra | {"standalone_mode": False})
         except KeyboardInterrupt:
             code, line = INTERRUPTED, "nearkin: interrupted"
         except SystemExit as end:  # by rich or click: `nearkin ... | head` has closed the pipe
@@ -250,20 +244,30 @@ def explained(error: BaseException, options: Mapping[str, str]) -> str:
     """The line for an error."""
     usage = getattr(error, "format_message", None)  # of the parser's own errors, from whichever package
     if usage is not None:
-        ctx = getattr(error, "ctx", None)
-        text = usage() + (f" (see {ctx.command_path} --help)" if ctx is not None else "")
+        ctx, text = getattr(error, "ctx", None), usage()
+        text += "" if ctx is None else f"{_meant(text, ctx)} (see {ctx.command_path} --help)"
     elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
-        text = worded(str(error), options) or type(error).__name__
-        if rest := re.search(r"\b(weight|columns|response|rater|id_column)=", text):
+        text = re.sub(r"\bcolumns=\[([^]]*)\]", lambda typed: "FILE:" + re.sub("[' ]", "", typed[1]), str(error))
+        text = worded(text, options) or type(error).__name__
+        if rest := re.search(r"\b(weight|response|rater|id_column)=", text):
             text += f"; {rest[1]} is no option here but an argument in Python: rename columns, or read the table there"
     else:
         frames = traceback.extract_tb(error.__traceback__)
         place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
-        text = (
-            f"unexpected {type(error).__name__}{place}: {str(error)[:300]} (a fault in nearkin: please report this "
-            "line, the command, and what it prints with NEARKIN_DEBUG=1)"
-        )
+        fault = "a fault in nearkin: please report this line, the command, and what it prints with NEARKIN_DEBUG=1"
+        text = f"unexpected {type(error).__name__}{place}: {str(error)[:300]} ({fault})"
     return f"nearkin: {shortened(printable(' '.join(text.split())))}"
+
+
+def _meant(text: str, ctx: typer.Context) -> str:
+    """What to type instead: options whose help begins with the word of an unknown one, and the option of a file to
+    write."""
+    names = {str(one.opts[0]): str(getattr(one, "help", "")) for one in ctx.command.params}
+    typed = re.search(r"No such option: --(\w+)|extra arguments?\S* \((\S+\.\w+)\)", text)
+    if typed is None or typed[1] is None:
+        return f"; if it is to be written: --out {typed[2]}" if typed is not None and "--out" in names else ""
+    near = [name for name, about in names.items() if re.match(rf"(The |A )?{typed[1]}s?\b", about, re.IGNORECASE)]
+    return f"; {typed[1]} are given by {', '.join(near)}" if near else ""
 
 
 app: typer.Typer = typer.Typer(name="nearkin", cls=CommandGroup, rich_markup_mode="markdown", context_settings=CONTEXT)

@@ -164,9 +164,8 @@ def worded(text: str, options: Mapping[str, str]) -> str:
         return f"{name}{'' if name.endswith('=') else ' '}{quoted(word)}"
 
     names = "|".join(map(re.escape, options))
-    text = re.sub(
-        rf"^({names})(?= (?:is|has|needs|are|goes|takes) )", lambda found: options[found[1]].rstrip("="), text
-    )
+    leading = rf"^({names})(?= (?:is|has|needs|are|goes|takes) )"
+    text = re.sub(leading, lambda found: options[found[1]].rstrip("="), text)
     return re.sub(rf"\b({names})=('[^']*'|\([^()]*\)|[\w.]*\w|\.\.\.)", option, text)
 
 

@@ -1,5 +1,6 @@
 """Files that accompany vectors and pairs: neighbour lists (ground truth), qrels, labels, ids, and features."""
 
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
@@ -13,7 +14,7 @@ from nearkin._storage import reading
 from nearkin.data import tables
 from nearkin.data.files import NO_NAME, TABLES, Locator, TextWords, brief, locate, text_of
 from nearkin.data.formats.binary import read_array
-from nearkin.data.tables import Column, Table, is_frame, kind_of, listed, matches, plain, read_table
+from nearkin.data.tables import NUMBER, Column, Table, is_frame, kind_of, listed, matches, plain, read_table
 from nearkin.data.vectors import ROWS, flattened, open_rows
 from nearkin.records import Judgements
 
@@ -100,7 +101,8 @@ def read_column(
     """Read one value a row, (n,) int64 or strings: labels or ids from .npy, .npz, a table, or the lines of a .txt.
 
     A table of several columns needs the name of one: `file.csv:column`. Raises ValueError for several columns of
-    which none is named, for missing cells, for numbers that are not whole, and for another number than `n`.
+    which none is named, for missing cells (of the lines of a .txt that are words: empty ones), for numbers that are not
+    whole, and for another number than `n`.
     `several`: columns (n, c) of 0 and 1, of a .npy or `file.csv:a,b`, are read too, as the labels of each row. `long`:
     text has any length, in an array of objects. `text` is as in `nearkin.data.read_table`.
     """
@@ -123,9 +125,11 @@ def read_column(
         if len(columns) > 1:
             names = listed(table.columns)
             raise ValueError(f"{where} has several columns ({names}); name one of them: {where.path}:{columns[0].name}")
-        columns[0].complete("values")
-        values = np.array(columns[0].text(), object) if long else columns[0].labels()
-        values = whole_or_text(columns[0].numbers(), str(where)) if columns[0].kind == "float" else values
+        column = columns[0]  # of lines of words none is missing: vocabularies hold "nan" and "null"
+        column = replace(column, words=is_lines and not several and matches(column.cells, NUMBER).mean() < 0.5)
+        column.refuse(column.missing, "has missing values", "give every row one")
+        values = np.array(column.text(), object) if long else column.labels()
+        values = whole_or_text(column.numbers(), str(where)) if column.kind == "float" else values
     if n is not None and len(values) != n:
         raise ValueError(f"{where} has {counted(len(values), 'value')}, and {n:,} are needed, one for each row")
     return values
@@ -231,7 +235,7 @@ def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:
     if column.kind == "text":
         way = f"type frame[{column.name!r}] = frame[{column.name!r}].map(ast.literal_eval)"
         column.refuse(matches(column.cells, tables.LISTS), "holds lists in text", way)
-        if matches(column.cells, tables.NUMBER).mean() >= 1 - tables.FEW:
+        if matches(column.cells, NUMBER).mean() >= 1 - tables.FEW:
             column.numbers(gaps=True)  # the error for all but a few
     elif kind_of(column.cells.type.value_type) == "float":
         raise ValueError(f"{column.title} holds lists of numbers, which are no categories; name it by read_vectors")

@@ -131,8 +131,7 @@ def _understood(table: Table, columns: dict[str, Column], kept: int, pairs: Inte
     if kept < rows:
         notes = [*notes, f"{counted(rows - kept, 'row')} of weight 0 or below the smallest, no observed pairs"]
     if len(pairs) < kept:
-        merged = counted(kept - len(pairs), "row repeats a pair and is merged", "rows repeat a pair and are merged")
-        notes = [*notes, merged]
+        notes = [*notes, counted(kept - len(pairs), "row repeats a pair", "rows repeat a pair") + ", merged"]
     first = ", ".join(f"{words[role]} {column.cells[0].as_py()}" for role, column in columns.items())
     distinct = {words[side]: count for side, count in zip(_SIDES, pairs.shape, strict=True)}
     return table.reading(columns, notes, "pairs", rows, distinct, first)
@@ -261,11 +260,8 @@ def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float
             stop = low + int(np.abs(before[low:stop] - (before[stop] - share)).argmin())
         part += number >= stop
     tied = int(sizes[sizes > 1].sum())
-    shares = ", ".join(
-        f"{name} {(part == at).mean():.1%} (asked {share:.1%})"
-        for name, at, share in (("validation", 1, valid), ("test", 2, test))
-        if share
-    )
+    asked = ("validation", 1, valid), ("test", 2, test)
+    shares = ", ".join(f"{name} {(part == at).mean():.1%} (asked {share:.1%})" for name, at, share in asked if share)
     note = f"{tied:,} of {n:,} pairs have the time of another; pairs of one time stay together: {shares}"
     return _split_parts(interactions, part, note if tied else None)
 
@@ -307,10 +303,8 @@ def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_
     part = np.where(enough & (later <= n_test), np.where(later < n_test, 2, 1), 0)
     tied = (rows[1:] == rows[:-1]) & (when[order][1:] == when[order][:-1])
     drawn = len(np.unique(rows[1:][tied & (np.diff(part[order]) != 0)]))
-    note = (
-        f"{drawn:,} of {int((counts >= n_test + 2).sum()):,} histories have several pairs at the time of the cut; "
-        "the seed draws which of them are held out"
-    )
+    long, way = int((counts >= n_test + 2).sum()), "the seed draws which of them are held out"
+    note = f"{drawn:,} of {long:,} histories have several pairs at the time of the cut; {way}"
     return _split_parts(interactions, part, note if drawn else None)
 
 
@@ -368,12 +362,11 @@ def planted_interactions(
     m, n = check_integer(m, "m", low=1), check_integer(n, "n", low=1)
     pairs_per_row = check_integer(pairs_per_row, "pairs_per_row", low=1, high=n)
     rng = numpy_generator(random_state)
-    left_features = rng.standard_normal((m, n_features), dtype=np.float32)
-    right_features = rng.standard_normal((n, n_features), dtype=np.float32)
+    left, right = (rng.standard_normal((size, n_features), dtype=np.float32) for size in (m, n))
     maps = rng.standard_normal((2, n_features, rank)) * (2 / np.sqrt(n_features))
-    hidden_left, hidden_right = np.tanh(left_features @ maps[0]), np.tanh(right_features @ maps[1])
+    hidden_left, hidden_right = np.tanh(left @ maps[0]), np.tanh(right @ maps[1])
     affinities = 4.0 * hidden_left @ hidden_right.T / np.sqrt(rank) + 0.5 * rng.standard_normal(n)
     chosen = np.argpartition(-affinities - rng.gumbel(size=(m, n)), pairs_per_row - 1, axis=1)[:, :pairs_per_row]
     matrix = sp.csr_matrix((np.ones(chosen.size), chosen.ravel(), np.arange(m + 1) * pairs_per_row), shape=(m, n))
-    pairs = Interactions.from_matrix(matrix).with_features(left=left_features, right=right_features)
+    pairs = Interactions.from_matrix(matrix).with_features(left=left, right=right)
     return PlantedInteractions(pairs, affinities)

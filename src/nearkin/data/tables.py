@@ -97,12 +97,14 @@ class Column:
     """A column called `name` of the table `source`: text of a file, or typed cells of Arrow.
 
     `line` is the number of the first cell's line in a text file, by which errors name cells; None: by rows from 0.
+    Cells that are `words`, each of which names a row, lack a value only if empty: vocabularies hold "nan" and "null".
     """
 
     name: str
     cells: pa.Array
     source: str = "the table"
     line: int | None = None
+    words: bool = False
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -125,7 +127,7 @@ class Column:
     def missing(self) -> np.ndarray:
         """Mask (n,) of cells without a value."""
         if self.kind == "text":
-            return _mask(compute.is_in(self.cells, pa.array(MISSING)))
+            return _mask(compute.is_in(self.cells, pa.array(MISSING[:1] if self.words else MISSING)))
         return _mask(compute.is_null(self.cells, nan_is_null=True))
 
     def take(self, keep: np.ndarray) -> "Column":
@@ -169,18 +171,16 @@ class Column:
         """`coded`; ValueError also for -1, fractions, dates, lists, blanks at an end, and a column in which all
         but a few cells are integers."""
         if self.kind not in ("text", "integer"):
-            way = {"list": f"frame.explode({self.name!r})", "float": f"{self._frame}.astype('Int64')"}
-            raise ValueError(
-                f"{self.title} has cells of type {self.kind}; ids are integers or text: type "
-                f"{way.get(self.kind, f'{self._frame}.astype(str)')}"
-            )
+            ways = {"list": f"frame.explode({self.name!r})", "float": f"{self._frame}.astype('Int64')"}
+            way = ways.get(self.kind, f"{self._frame}.astype(str)")
+            raise ValueError(f"{self.title} has cells of type {self.kind}; ids are integers or text: type {way}")
         codes, names = self.coded("ids")
         if pa.types.is_integer(names.type):
             faults = [(_mask(compute.equal(names, -1)), "holds -1, which is no id,", "leave these rows out")]
         else:
             words, floats = ~matches(names, _CANONICAL), matches(names, _FLOATS)
             few = words if words[codes].mean() <= FEW else np.zeros_like(words)
-            strip = f"type {self._frame}.str.strip(), of lists {self._frame}.map(ast.literal_eval).explode()"
+            strip = f"leave -1 out; type {self._frame}.str.strip() or {self._frame}.map(ast.literal_eval).explode()"
             mixed = f"leave these rows out, or write all ids as text: {self._frame} = 'i' + {self._frame}.astype(str)"
             whole = f"if no program rounded them, type {self._frame} = {self._frame}.astype('Int64')"
             faults = [
@@ -196,6 +196,10 @@ class Column:
     def plain_ids(self) -> np.ndarray:
         """`ids` as an array (n,): int64 or text."""
         return self.ids().array()
+
+    def of_rows(self) -> np.ndarray:
+        """`plain_ids` of rows, in which each occurs once: words."""
+        return replace(self, words=True).plain_ids()
 
     def numbers(self, *, gaps: bool = False) -> np.ndarray:
         """Numbers (n,), exact as typed; ValueError for text that is no plain number, and for missing cells
@@ -226,10 +230,9 @@ class Column:
     @property
     def is_numeric(self) -> bool:
         """Whether all cells are numbers, or missing."""
-        try:
+        with suppress(ValueError):
             return not np.isnan(self.numbers(gaps=True)).all()
-        except ValueError:
-            return False
+        return False
 
     def times(self) -> np.ndarray:
         """Times (n,): numbers of one unit unchanged, dates and ISO dates as datetime64 in UTC.
@@ -245,9 +248,8 @@ class Column:
             era = np.searchsorted(_ERAS, np.abs(numbers), side="right")
             way = f"bring them to one: {self._frame} = {self._frame}.where({self._frame} < 1e11, {self._frame} / 1000)"
             way += f"; if they are no times, leave them out: frame = frame[{self._frame} > 1e8]" * bool(low < 1e8)
-            self.refuse(
-                era < era.max(), "has times of two units, such as seconds and milliseconds, or before 1973,", way
-            )
+            what = "has times of two units, such as seconds and milliseconds, or before 1973,"
+            self.refuse(era < era.max(), what, way)
         return numbers
 
     def _dates(self) -> np.ndarray:
@@ -275,6 +277,7 @@ class Column:
         if rows[-1] <= 1 and self.line != 1 and len(self) > 2 and self.kind == "text":
             skipped = [*range(1, int(rows[-1]) + 2)]
             way = f"if they are further lines of the header: pandas.read_csv(path, skiprows={skipped}); else {way}"
+        way += "; first frame = frame.to_pandas()" * self.source.endswith("of polars")
         shown = ", ".join(f"{str(self.cells[row].as_py())[:60]!r} in {self._place(row)}" for row in rows[:3].tolist())
         more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
         return ValueError(f"{self.title} {what} in {counted(len(rows), 'cell')}: {shown}{more}; {way}")
@@ -350,7 +353,8 @@ class Table:
     """Columns by name, in the file's order; without a header they are called "0", "1", ...
 
     `header` is None where the format names columns itself; `matrices` are an archive's arrays of other shapes; `shape`
-    is that of a sparse matrix, whose entries are then the columns left, right, weight.
+    is that of a sparse matrix, whose entries are then the columns left, right, weight. Where columns are typed
+    behind the file's name, file.csv:b,a, `rest` has the others.
     """
 
     name: str
@@ -359,6 +363,7 @@ class Table:
     delimiter: str | None = None
     matrices: dict[str, np.ndarray] = field(default_factory=dict)
     shape: tuple[int, int] | None = None
+    rest: dict[str, Column] | None = None
 
     @property
     def if_data(self) -> str:
@@ -419,7 +424,7 @@ class Table:
             ways = ["rename it", " and ".join(f"{role}=..." for role in roles if role in typed)]
             way = " or type ".join(filter(None, ways))
             text = f"{self.name} has no column with a usual name of {usual}; {way}, of {listed(self.columns)}"
-        others = "; comparisons: anchor, near, far, form='ranking' or form='rated' (docs/reading.md)" * (len(roles) > 1)
+        others = "; comparisons: anchor, near, far, columns=[...] or form=... (docs/reading.md)" * (len(roles) > 1)
         return ValueError(text + self.if_data + others)
 
     def reading(
@@ -464,7 +469,7 @@ def read_table(
     """
     text: files.TextWords = {"header": header, "delimiter": delimiter, "encoding": encoding}
     if not isinstance(source, str | os.PathLike | list | tuple):
-        name = f"the {type(source).__name__}"
+        name = f"the {type(source).__name__}" + " of polars" * type(source).__module__.startswith("polars")
         files.refuse_text(name, text)
         if isinstance(source, Table):  # read before, to see what it holds
             return source
@@ -520,7 +525,9 @@ def read_located(where: files.Locator, words: files.TextWords) -> Table:
     if where.columns is None:
         return table
     kept = {name: table.column(name, "the column") for name in where.columns if name not in table.matrices}
-    return replace(table, columns=kept, matrices={n: m for n, m in table.matrices.items() if n in where.columns})
+    matrices = {name: array for name, array in table.matrices.items() if name in where.columns}
+    rest = {name: column for name, column in table.columns.items() if name not in kept}
+    return replace(table, columns=kept, matrices=matrices, rest=rest)
 
 
 def _read(where: files.Locator, words: files.TextWords) -> Table:
@@ -568,10 +575,8 @@ def frame_columns(frame: Extra, source: str) -> dict[str, Column]:
         try:
             columns[name] = Column(name, plain_cells(series.to_arrow()), source)
         except (pa.ArrowException, OverflowError, TypeError) as error:
-            raise ValueError(
-                f"column {name!r} of {source} holds values of several types ({error}); type "
-                f"frame[{name!r}] = frame[{name!r}].astype(str)"
-            ) from error
+            way = f"type frame[{name!r}] = frame[{name!r}].astype(str)"
+            raise ValueError(f"column {name!r} of {source} holds values of several types ({error}); {way}") from error
     if not columns:
         raise ValueError(f"{source} has no columns; it must hold a table")
     return columns

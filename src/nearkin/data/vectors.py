@@ -20,7 +20,7 @@ from nearkin._storage import digest, reading
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, numbered
-from nearkin.data.formats.binary import open_counted, open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
+from nearkin.data.formats.binary import open_counted, open_hdf5, open_numpy, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows
 from nearkin.data.formats.parquet import open_file
 from nearkin.data.tables import NAMES, NUMERIC, Column, Table, is_frame, listed, plain, plain_cells, read_table
@@ -230,7 +230,7 @@ def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str],
     if len(lists) == 1 or (names and not lists):
         return names, ids
     what = f"{table.name} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
-    way = f"type which hold the vectors: columns=[{listed(map(repr, lists or numeric))}], or of a file, its name:x,y"
+    way = f"type which hold the vectors: columns=[{listed(map(repr, lists or numeric))}]"
     if not lists and not {*numeric} - {ids}:
         way = f"lists in text are read by frame[{list(table.columns)[-1][:40]!r}].map(ast.literal_eval)"
     raise ValueError(f"{what}, of {listed(table.columns)}; {way}{table.if_data}")
@@ -240,7 +240,7 @@ def table_rows(table: Table, typed: Sequence[str] | None = None, where: Locator 
     """Rows of vectors of a table in memory, which was read from `where`."""
     names, ids = choose(table, typed)
     X = stacked([table.columns[name] for name in names])
-    named = None if ids is None else table.columns[ids].plain_ids
+    named = None if ids is None else table.columns[ids].of_rows
     about = _about(table, names, ids, X.shape)
     return FileRows(where or Locator(Path(table.name)), X.shape, X.dtype, lambda: X, about=about, ids=named)
 
@@ -261,7 +261,7 @@ def open_parquet(where: Locator, typed: Sequence[str] | None = None) -> FileRows
         names, ids = choose(table, typed)
         n, first = file.metadata.num_rows, next(file.iter_batches(1, columns=names), None)
         X = np.empty((0, len(names))) if first is None else stacked(columns(first, names))
-    shape, named = (n, X.shape[1]), None if ids is None else lambda: read([ids])[0].plain_ids()
+    shape, named = (n, X.shape[1]), None if ids is None else lambda: read([ids])[0].of_rows()
     about = _about(table, names, ids, shape)
     return FileRows(where, shape, X.dtype, lambda: stacked(read(names)), mapped=False, about=about, ids=named)
 
@@ -304,8 +304,7 @@ def flattened(lists: Column) -> tuple[Column, int]:
 
 
 _ARRAYS: dict[str, Callable[[Locator], FileRows]] = {
-    ".npy": open_npy,
-    ".npz": open_npz,
+    **dict.fromkeys((".npy", ".npz"), open_numpy),
     **dict.fromkeys((".fvecs", ".bvecs", ".ivecs"), open_vecs),
     **dict.fromkeys((".fbin", ".ibin", ".u8bin", ".i8bin"), open_counted),
     **dict.fromkeys((".h5", ".hdf5"), open_hdf5),

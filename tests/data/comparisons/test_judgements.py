@@ -10,7 +10,7 @@ import pytest
 import nearkin as nk
 from nearkin.data import comparisons_from_array, comparisons_from_names, split_comparisons
 from nearkin.data.comparisons.forms import turn
-from nearkin.data.comparisons.votes import held_out_noise_floor, number_judgements, number_questions
+from nearkin.data.comparisons.votes import held_out_noise_floor, number_judgements
 from nearkin.embedding.ordinal.answers import join
 from tests.covering import each
 
@@ -58,7 +58,7 @@ def test_no_judgement_is_on_both_sides(rng, kind, by):
     assert len(test) > 20
     if by == "questions":
         whole = nk.Comparisons(np.concatenate([train.indices, test.indices]), answers.objects)
-        number = number_questions(whole)
+        number = number_judgements(whole)[:, 0]
         assert not set(number[: len(train)].tolist()) & set(number[len(train) :].tolist())
 
 

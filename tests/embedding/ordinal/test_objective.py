@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin.data import comparisons_from_array, split_comparisons
-from nearkin.data.comparisons.votes import number_questions
+from nearkin.data.comparisons.votes import number_judgements
 from nearkin.embedding import OrdinalEmbedding
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import EventObjective, OrdinalObjective, pad_rows, unpad_rows
@@ -121,7 +121,7 @@ def test_an_answer_is_never_split_between_learning_and_judging():
     train, test = split_comparisons(answers, 0.3, by="questions", random_state=0)
     assert not set(train.events.tolist()) & set(test.events.tolist())
     again = comparisons_from_array([[0, 1, 2], [1, 0, 2], [2, 0, 1], [3, 4, 5]], form="odd-one-out")
-    assert number_questions(again).tolist() == [0, 0, 0, 0, 0, 0, 1, 1]  # the same three, whoever is odd
+    assert number_judgements(again)[:, 0].tolist() == [0, 0, 0, 0, 0, 0, 1, 1]  # the same three, whoever is odd
 
 
 @each(

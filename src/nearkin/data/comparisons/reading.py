@@ -1,5 +1,6 @@
 """Reading comparisons from tables: each form by the names of its columns (docs/reading.md has the table)."""
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,10 +17,10 @@ from nearkin._types import Record
 from nearkin.data.accompanying import whole_or_text
 from nearkin.data.comparisons.forms import comparisons_from_array, comparisons_from_names, rated_quadruplets
 from nearkin.data.comparisons.votes import triplets_of
-from nearkin.data.files import brief, numbered
+from nearkin.data.files import TABLES, brief, locate_all, numbered
 from nearkin.data.interactions import read_interactions
 from nearkin.data.tables import NAMES, Column, Table, complete, listed, plain, read_table
-from nearkin.data.vectors import table_rows
+from nearkin.data.vectors import ROWS, open_vectors, table_rows
 from nearkin.records import Comparisons, Reading
 
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
@@ -74,7 +75,8 @@ def read_comparisons(
 
     Parameters
     ----------
-    path: file, folder or pattern of parts, or DataFrame.
+    path: file, folder or pattern of parts, or DataFrame. Columns behind a file's name, file.csv:p,q,r, are
+        `columns` if their names tell no form, but for ratings, answers, weights and raters.
     form: None (ordered rows, by the names of columns), or what an answer in a row means:
         "triplet": of two shown objects the answer is nearer to the anchor;
         "odd-one-out": of three shown objects the answer is the odd one (without an answer, the column called odd);
@@ -108,6 +110,8 @@ def read_comparisons(
     if any(name in table.matrices for name in ARRAYS):
         return _read_archive(table, missing, objects)
     answer, _, value = (response or "").partition("=")
+    if columns is None and (columns := _typed(table, form, answer or None)):
+        table = replace(table, columns=table.columns | (table.rest or {}))
     form, shown, others = _roles(table, form, columns, answer or None)
     if scale is not None and not ("rating" in others and len(scale) == 2 and len({*map(float, scale)}) == 2):
         raise ValueError(f"scale is {scale!r}; it must be the ratings that mean farthest and nearest, of form='rated'")
@@ -116,8 +120,7 @@ def read_comparisons(
     shape = "odd-one-out" if form == "odd-one-out" else "ordered"
     rows, more = _rows(form, [kept[role] for role in shown], kept, value or None, scale)
     answers = comparisons_from_names(rows, form=shape, missing=missing, objects=objects, **more)
-    if "rating" in others:
-        notes = [*notes, counted(len(kept["rating"]), "rating")]
+    notes += [counted(len(kept["rating"]), "rating")] if "rating" in kept else []
     return _described(table, kept, form, answers, notes)
 
 
@@ -125,6 +128,15 @@ _VALUES = {  # role -> the argument of `comparisons_from_names`, and what its ce
     "weight": ("weights", Column.numbers),
     "rater": ("annotators", Column.labels),
 }
+
+
+def _typed(table: Table, form: str | None = None, answer: str | None = None) -> list[str] | None:
+    """The columns of objects behind a file's name, if their names tell no form, and without one no pairs."""
+    others = {name for role in ("weight", "rater", "response", *_RATINGS) for name in NAMES[role]}
+    names = [name for name in table.columns if plain(name) not in others and name != answer]
+    if table.rest is None or len(names) < 2 + (form is None) or _way(table, form, None, answer):
+        return None
+    return names if form or None in map(table.role, ("left", "right")) else None
 
 
 def _roles(
@@ -317,12 +329,16 @@ def _described(
 
 @brief("left='0', right='1' of pairs, columns=['0', '1', '2'] of comparisons")
 def describe(source: FileOrFrame, **options: Any) -> Reading | str:
-    """Describe how a table of pairs or of comparisons is read, by `kind_of`; `str` of the result is one line. A table
-    without the usual names of both sides of a pair may hold vectors: then the line of `open_vectors`.
+    """Describe how a table of pairs or of comparisons is read, by `kind_of`, or vectors by `open_vectors`; `str` of the
+    result is one line. A table without the usual names of both sides of a pair may hold vectors.
 
     options: those of `read_interactions` or of `read_comparisons`. Raises ValueError, with what to type, as these do.
     """
+    if isinstance(source, str | os.PathLike) and {at.suffix for at in locate_all(source, ROWS, {})}.isdisjoint(TABLES):
+        return open_vectors(source).describe()
     table = read_table(source, **{name: options.pop(name, None) for name in ("header", "delimiter", "encoding")})
+    if table.matrices.keys() - ARRAYS:
+        return open_vectors(source).describe()
     if kind_of(table, **options) == "comparisons":
         return cast(Reading, read_comparisons(table, **{"missing": "drop", **options}).source)
     if table.header is not False and not options and None in map(table.role, ("left", "right")):
@@ -339,5 +355,5 @@ def kind_of(source: FileOrFrame, **options: Any) -> str:
     if given & (of_pairs ^ of_comparisons):
         return "comparisons" if given & (of_comparisons - of_pairs) else "pairs"
     table = read_table(source, **{name: options.get(name) for name in ("header", "delimiter", "encoding")})
-    is_told = any(name in table.matrices for name in ARRAYS) or _way(table, None, None, None) is not None
+    is_told = any(name in table.matrices for name in ARRAYS) or _way(table, None, None, None) or _typed(table)
     return "comparisons" if is_told else "pairs"

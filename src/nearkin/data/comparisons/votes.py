@@ -10,17 +10,6 @@ from nearkin.data.comparisons.forms import orient, turn
 from nearkin.records import Comparisons, as_quadruplets, nearer
 
 
-def number_questions(comparisons: Comparisons) -> np.ndarray:
-    """(m,) the number of the question behind each answer, in the order in which questions are first met.
-
-    A question is which of two pairs is nearer; pairs have no order, and the answer does not matter. Rows of one
-    judgement have the number of one question, as do all events about the same three objects.
-    """
-    judgements = check_instance(comparisons, "comparisons", Comparisons).judgements
-    is_one = judgements is not None and judgements.ndim == 1  # two ratings are two judgements
-    return number_judgements(comparisons)[:, 0] if is_one else _questions(comparisons)[0]
-
-
 def number_judgements(comparisons: Comparisons, *, shared: bool = True) -> np.ndarray:
     """(m, 2) the numbers of the judgements behind each comparison, twice the same one unless it is of two ratings.
 
@@ -41,7 +30,7 @@ def number_judgements(comparisons: Comparisons, *, shared: bool = True) -> np.nd
 
 
 def net_votes(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
-    """Per question, as `number_questions` counts them: votes for one answer minus votes for the other, and their sum.
+    """Per question (which of two pairs is nearer), votes for one answer minus votes for the other, and their sum.
 
     Both are (number of questions,). A question is contradicted where |net| < sum.
     """

@@ -73,15 +73,10 @@ def _opened(where: Locator, open_array: Callable[[], Extra]) -> FileRows:
     return FileRows(where, X.shape, X.dtype, open_array)
 
 
-def open_npy(where: Locator) -> FileRows:
-    """Rows of an .npy file."""
-    return _opened(where, lambda: read_array(where))
-
-
-def open_npz(where: Locator) -> FileRows:
-    """Rows of an array of an archive, which is read whole."""
+def open_numpy(where: Locator) -> FileRows:
+    """Rows of an .npy file, or of an array of an archive, which is read whole."""
     X = read_array(where)
-    return _opened(where, lambda: X)
+    return _opened(where, lambda: X if where.suffix == ".npz" else read_array(where))
 
 
 def archive_keys(where: Locator) -> list[str]:
