@@ -461,7 +461,8 @@ class SphereSweeps(AbstractSolver):
 
 @compiled
 def move_rows(start, stop, indptr, momentum, rate, X, slope, shares, move, moved):
-    """A step of rows x: tangent_step(x, share slope), momentum, normalise; one pass over memory in place of twelve."""
+    """A step of rows x of length 1 by their shares' slopes: the part tangent to the sphere, cut to length 1 so that no
+    sample moves a row far, momentum, normalise; one pass over memory in place of twelve."""
     number = X.dtype.type
     part, length = number(momentum), number(rate)
     for i in range(start, stop):
@@ -482,14 +483,9 @@ def move_rows(start, stop, indptr, momentum, rate, X, slope, shares, move, moved
             y[c] *= scale
 
 
-def tangent_step(X: Tensor, slope: Tensor) -> Tensor:
-    """The slopes' part tangent to rows X of length 1, cut to length 1 so that no sample moves a row far; in place."""
-    slope -= (slope * X).sum(1, keepdim=True) * X
-    slope /= slope.norm(dim=1, keepdim=True).clamp(min=1)
-    return slope
-
-
 # ---- new rows ------------------------------------------------------------------------------------------------------
+
+Push = Callable[[Tensor, sp.csr_matrix], Tensor]  # of rows X (b, k) and their histories: what pushes each away
 
 
 def fold_in_softmax(
@@ -507,19 +503,17 @@ def fold_in_softmax(
     Y = torch.from_numpy(known.embeddings)
     cosines = Y[:, :-1] if of_fit.bias.any() else Y
     if known.side == "right":
-        last, X = np.ones(len(share)), _new_lefts(pairs, share, of_fit, cosines)
+        last, X = np.ones(len(share)), _new_lefts(pairs, of_fit, cosines)
     else:
         last = of_fit.temperature * bias
-        Q = torch.from_numpy(others[:, : cosines.shape[1]])
-        scale = torch.from_numpy(np.exp(bias) / np.maximum(share, 1e-12)).to(Q)[:, None]  # exp(c_j) / w_j
-        masses = of_fit.left(cosines, Q).log_masses[of_fit.lefts]
-        shares = (of_fit.left_weights[of_fit.lefts].log() - masses).to(cosines)
-        Y, own = cosines[of_fit.lefts], (pairs.indptr, pairs.indices)
+        Y, lefts = cosines[of_fit.lefts], of_fit.lefts
+        masses = of_fit.left(cosines, torch.from_numpy(others[:, : cosines.shape[1]])).log_masses
+        shares = (of_fit.left_weights.log() - masses).to(cosines)[lefts]
 
-        def push(X: Tensor) -> Tensor:  # the sum of the lefts that expect rows x
-            return summed(X, Y, of_fit.temperature, shares, own, of_fit.lefts).sums[:, :-1].mul_(scale)
+        def push(X: Tensor, own: sp.csr_matrix) -> Tensor:  # the sum of the lefts that expect rows x, over exp(c_j)
+            return summed(X, Y, of_fit.temperature, shares, (own.indptr, own.indices), lefts).sums[:, :-1]
 
-        X = _still(pairs, share, cosines, push)
+        X = _still(sp.csr_matrix(sp.diags(share / np.exp(bias)) @ pairs), cosines, push)
     return np.column_stack([X.numpy(), last.astype(np.float32)]) if of_fit.bias.any() else X.numpy()
 
 
@@ -536,9 +530,9 @@ def explained_softmax(
     pairs, share, _, of_fit = _histories(history, known, loss, fitted)
     width = known.embeddings.shape[1] - int(of_fit.bias.any())
     cosines = known.embeddings[:, :width]
-    X = _new_lefts(pairs, share, of_fit, torch.from_numpy(cosines)).numpy()
+    X = _new_lefts(pairs, of_fit, torch.from_numpy(cosines)).numpy()
     mean, rows = pairs @ cosines, np.repeat(np.arange(len(X)), np.diff(pairs.indptr))
-    apart = mean - _expected_right(pairs, of_fit, torch.from_numpy(cosines))(torch.from_numpy(X)).numpy()
+    apart = mean - _expected_right(of_fit, torch.from_numpy(cosines))(torch.from_numpy(X), pairs).numpy()
     length = np.where(share > 0, (apart * X).sum(axis=1), 1)[rows, None]
     parts = np.zeros((pairs.nnz, known.embeddings.shape[1]), known.embeddings.dtype)
     parts[:, :width] = pairs.data[:, None] * ((cosines[pairs.indices] - mean[rows]) / length + X[rows])
@@ -565,36 +559,42 @@ def _histories(
     return scaled, share, bias, of_fit
 
 
-def _expected_right(pairs: sp.csr_matrix, of_fit: SoftmaxLoss, cosines: Tensor) -> Callable[[Tensor], Tensor]:
-    """The mean (b, k) of the rights outside these histories that a softmax expects at rows X (b, k)."""
+def _expected_right(of_fit: SoftmaxLoss, cosines: Tensor) -> Push:
+    """The mean (b, k) of the rights outside their histories that a softmax expects at rows X (b, k)."""
     offsets = (of_fit.b[of_fit.rights].log() + of_fit.bias[of_fit.rights]).to(cosines)
-    Y, own = cosines[of_fit.rights], (pairs.indptr, pairs.indices)
+    Y = cosines[of_fit.rights]
 
-    def mean(X: Tensor) -> Tensor:
-        sums = summed(X, Y, of_fit.temperature, offsets, own, of_fit.rights, shifted=True).sums
+    def mean(X: Tensor, own: sp.csr_matrix) -> Tensor:
+        places = own.indptr, own.indices
+        sums = summed(X, Y, of_fit.temperature, offsets, places, of_fit.rights, shifted=True).sums
         return sums[:, :-1] / sums[:, -1:].where(sums[:, -1:] > 0, 1)
 
     return mean
 
 
-def _new_lefts(pairs: sp.csr_matrix, share: np.ndarray, of_fit: SoftmaxLoss, cosines: Tensor) -> Tensor:
+def _new_lefts(pairs: sp.csr_matrix, of_fit: SoftmaxLoss, cosines: Tensor) -> Tensor:
     """(b, k) new lefts of these histories, of length 1."""
-    return _still(pairs, share, cosines, _expected_right(pairs, of_fit, cosines))
+    return _still(pairs, cosines, _expected_right(of_fit, cosines))
 
 
-def _still(pairs: sp.csr_matrix, share: np.ndarray, cosines: Tensor, push: Callable[[Tensor], Tensor]) -> Tensor:
-    """The rows of length 1 at which push - pull has no tangent, pull the histories' means; 0 where the `share` (b,) is.
-    Reversals halve a row's rate; rows that stand still stay."""
+def _still(pairs: sp.csr_matrix, cosines: Tensor, push: Push) -> Tensor:
+    """The rows of length 1 at which push - pull has no tangent, pull their histories' sums; 0 for one without a pair.
+
+    A row's rate is that of Barzilai & Borwein 1988, at most 4 times the last one. It has converged when its step is
+    shorter than 1e-6."""
     pull = torch.from_numpy(np.asarray(pairs @ cosines.numpy(), dtype=cosines.numpy().dtype))
-    X = normalize(pull)
-    rate, before = torch.ones_like(X[:, :1]), torch.zeros_like(X)
+    X, moving = normalize(pull), np.flatnonzero(pairs.sum(axis=1))
+    rate, before = X.new_ones(len(moving), 1), X.new_zeros(len(moving), X.shape[1])
     for _ in range(100):  # steps, at most
-        step = tangent_step(X, push(X).sub_(pull))
-        rate = torch.where((step * before).sum(1, keepdim=True) < 0, rate / 2, rate)
-        X, before = normalize(X - rate * step), step
-        # a row has converged when its step is shorter
-        rate = torch.where((rate * step).norm(dim=1, keepdim=True) < 1e-4, 0, rate)
-        if not rate.any():
+        rows = X[moving]
+        slope = push(rows, pairs[moving]).sub_(pull[moving])
+        slope -= (slope * rows).sum(1, keepdim=True) * rows
+        square, change = (x.sum(1, keepdim=True) for x in (before * before, before * (before - slope)))
+        rate *= torch.where(square < 4 * change, square / change, torch.where(square > 0, 4.0, 1.0))
+        length = (rate * slope).norm(dim=1, keepdim=True)
+        X[moving] = normalize(rows - rate * slope / length.clamp(min=1))
+        far = length[:, 0] >= 1e-6
+        moving, rate, before = moving[far.numpy()], rate[far], slope[far]
+        if not len(moving):
             break
-    X[torch.from_numpy(share == 0)] = 0
     return X
