@@ -177,9 +177,10 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
             if (curve := model.dimension_curve_) is not None:
                 tried = dict(zip(curve["dimension"], curve["error"], strict=True))
                 _save(plot_error({"error": tried}, "dimension").get_figure(), folder / "dimension")
+            curves = record["curves"] | ({} if curve is None else {"dimension": curve})
             with house_style():
                 figure = Figure(figsize=(8.4, 3.2), layout="constrained")
-                for ax, (name, curve) in zip(figure.subplots(1, 2), record["curves"].items(), strict=True):
+                for ax, (name, curve) in zip(figure.subplots(1, 2), curves.items(), strict=True):
                     plot_error({"error": dict(zip(curve[name], curve["error"], strict=True))}, name, ax)
                     if name == "dimension":
                         ax.set_ylabel("")
@@ -189,8 +190,8 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
 def _curves(
     train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: Record
 ) -> dict[str, dict[str, list]]:
-    """Held-out errors against the number of judgements and the dimension; none for more than `MAX_CURVE` comparisons.
-    `trial` was fitted on all of `train`. Raters have equal weights."""
+    """Held-out errors against the number of judgements and, if it was not chosen, the dimension; none for more than
+    `MAX_CURVE` comparisons. `trial` was fitted on all of `train`. Raters have equal weights."""
     if len(train) > MAX_CURVE:
         return {}
 
@@ -204,11 +205,10 @@ def _curves(
     place = numpy_generator(options["random_state"]).permutation(whole)[number].max(axis=1)  # files are often sorted
     parts = {size: train.take(place < size) for size in sorted({max(2, round(s * whole)) for s in SHARES})}
     by_answers = {size: error(part, dim) for size, part in parts.items() if len(part) > 1} | {whole: known}
-    if (chosen_by := trial.dimension_curve_) is None:
+    named = {"answers": by_answers}
+    if trial.dimension_curve_ is None:
         by_dimension = {p: error(train, p) for p in DIMENSIONS if p <= limit and p != dim} | {dim: known}
-    else:
-        by_dimension = dict(zip(chosen_by["dimension"], chosen_by["error"], strict=True))
-    named = {"answers": by_answers, "dimension": dict(sorted(by_dimension.items()))}
+        named["dimension"] = dict(sorted(by_dimension.items()))
     return {name: {name: [*map(int, curve)], "error": [*curve.values()]} for name, curve in named.items()}
 
 

@@ -127,10 +127,8 @@ def _joined(X: np.ndarray, names: np.ndarray, towers: GivenVectors, alpha: float
     T, known = towers.file.read(), towers.ids
     if known is None:
         if len(T) != len(X):
-            raise ValueError(
-                f"towers has {counted(len(T), 'vector')} without ids and there are {counted(len(X), 'item')}; give "
-                "one for each"
-            )
+            rows, items = counted(len(T), "vector"), counted(len(X), "item")
+            raise ValueError(f"towers has {rows} without ids and there are {items}; give one for each")
         known = names
     found = places_of(names, known)
     if (found < 0).all():

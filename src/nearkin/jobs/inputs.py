@@ -163,9 +163,7 @@ def open_sides(folder: StrPath) -> Sides:
 def decoded(index: nk.Index) -> np.ndarray:
     """(n, d) float32, the decoded vectors of an index; ValueError for bits, which have no decoder."""
     if index.metric == "hamming":
-        raise ValueError(
-            "the index holds bits, which have no vectors; give these, or compress again with keep_vectors=True"
-        )
+        raise ValueError("the index holds bits and no vectors; give these, or compress again with keep_vectors=True")
     return nk.export.Source(index).decoded(np.arange(len(index)))
 
 
@@ -183,10 +181,8 @@ def open_queries(path: StrPath, ids: StrPath | None = None) -> GivenQueries:
     given.file.check_finite()
     X, names = given.file.read(), given.ids
     if names is not None and len(names) != len(X):
-        raise ValueError(
-            f"{ids} has {counted(len(names), 'id')} and there are {counted(len(X), 'query', 'queries')}; give one "
-            "for each"
-        )
+        rows = counted(len(X), "query", "queries")
+        raise ValueError(f"{ids} has {counted(len(names), 'id')} and there are {rows}; give one for each")
     return GivenQueries(X, np.arange(len(X)) if names is None else names, given.about)
 
 

@@ -14,15 +14,6 @@ from nearkin.plots.style import SERIES, for_page
 from nearkin.report import Page, Section
 from nearkin.report.page import figures, paragraph, table
 
-_MEANINGS = {  # of entries of a record
-    "searches": "1-recall@k: how often the nearest neighbour is among the first k found; k-recall@k: the share of the "
-    "k nearest that is. All are of one search for k neighbours.",
-    "comparison": "Short fits, searched without rescoring. Of those that none leads by more than one standard error, "
-    "the longest sum of centroids wins. A lead whose 95 % interval includes 0 is a tie.",
-    "differences": "Paired over the queries, with 95 % intervals; one that includes 0 is a tie.",
-    "perplexity": "The number of equally used codes of the same entropy, by level.",
-    "prefix_recall": "The share of an item's 10 nearest that share its codes up to each level.",
-}
 _CURVES = {  # quantities of a training's history, with their meaning
     "loss": "What training minimizes; lower is better.",
     "objective": "What training minimizes, the regularization included; lower is better.",
@@ -53,6 +44,8 @@ def report(folders: Names, *, out: File | None = None, overwrite: bool = False) 
     out: File to write: an HTML page.
     overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
     """
+    if pages := [name for name in folders if Path(name).suffix.lower() == ".html"]:
+        raise ValueError(f"{pages[0]} is no folder; if the page is to be written there, type out={pages[0]!r}")
     if len(folders) > 1 and out is None:
         raise ValueError("several folders go into one report; say where with out=FILE")
     path = Path(folders[0]) / REPORT if out is None else Path(out)
@@ -96,11 +89,10 @@ def _page(folder: Path) -> Page:
 def record_section(title: str, record: Fields) -> Section:
     """A record as a section of a page."""
     facts, tables, lines = laid_out({name: value for name, value in record.items() if name != "history"})
-    meanings = [f"{name.replace('_', ' ')}: {text}" for name, text in _MEANINGS.items() if record.get(name)]
     body = table(["", ""], [list(pair) for pair in facts.items()])
     for made in tables:
         body += f"<h3>{html.escape(made.title)}</h3>" + table(made.columns, made.rows)
-    return Section(title, body + "".join(map(paragraph, lines + meanings)))
+    return Section(title, body + "".join(map(paragraph, lines)))
 
 
 def curves(record: Fields) -> Iterator[tuple[str, str]]:
@@ -127,10 +119,8 @@ def curves(record: Fields) -> Iterator[tuple[str, str]]:
             deep = row.get("oversample")
             how = "without rescoring" if deep == 1 else f"{deep} x k rescored"
             series.setdefault(row["method"] if deep is None else how, {})[row["bytes"]] = row[measure]
-        yield (
-            to_svg(plot_against_bytes(series, measure), measure.replace("@", "")),
-            f"{measure} against bytes a vector.",
-        )
+        picture = to_svg(plot_against_bytes(series, measure), measure.replace("@", ""))
+        yield picture, f"{measure} against bytes a vector."
 
 
 def comparison_page(folders: Names) -> Page:

@@ -20,6 +20,16 @@ from nearkin.metrics.trial import Difference
 RUN, EVALUATION, REPORT = "run.json", "evaluation.json", "report.html"
 Watch = Callable[[str], AbstractContextManager[Callback]]
 _MOST = 60  # rows of a table
+_MEANINGS = {  # of entries of a record
+    "searches": "1-recall@k: how often the nearest neighbour is among the first k found; k-recall@k: the share of the "
+    "k nearest that is. All are of one search for k neighbours.",
+    "comparison": "Short fits, searched without rescoring. Of those that none leads by more than one standard error, "
+    "the longest sum of centroids wins. A lead whose 95 % interval includes 0 is a tie.",
+    "differences": "Paired over the queries, with 95 % intervals; one that includes 0 is a tie.",
+    "perplexity": "The number of equally used codes of the same entropy, by level.",
+    "prefix_recall": "The share of an item's 10 nearest that share its codes up to each level.",
+    "codes": "The recall of a search, and of comparing every decoded code: if they are equal, speed loses nothing.",
+}
 _NO_FACTS = ("understood", "links", "link", "notes", "next", "words")  # entries of lines, and a part of "understood"
 
 
@@ -161,6 +171,7 @@ def laid_out(record: Fields) -> Layout:
         else:
             facts[title] = text_of(value, name)
     lines += [f"{made.title}: {cut}" for made in tables if (cut := _cut(made))]
+    lines += [f"{name.replace('_', ' ')}: {text}" for name, text in _MEANINGS.items() if record.get(name)]
     links = record.get("links", {"page": record["link"]} if "link" in record else {})
     lines += [f"For {name}: {link}" for name, link in (links | links.get("named", {})).items() if isinstance(link, str)]
     lines += [f"Note: {note}" for note in record.get("notes", ())]

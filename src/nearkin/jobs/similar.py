@@ -25,7 +25,7 @@ def similar(
     """Find the most similar entities of some ids, or of all, which are not their own results.
 
     Pairs: the right side by cosine ("who took this also takes"); EMB:left finds similar people. Comparisons: the
-    objects at the smallest distance.
+    objects at the smallest distance. An index of other vectors: by its metric, codes decoded.
 
     Examples:
 
@@ -49,19 +49,22 @@ def similar(
     steps, k, others = Steps(), check_integer(k, "k", low=1), inputs.Unknown.of(unknown)
     with steps.step("load"):
         given, (place, side) = inputs.open_given(folder), inputs.split_side(folder)
-        by_distance = read_config(place)["kind"] == inputs.MAP
-        word = "object" if by_distance else getattr(inputs.side_names(place), side or "right")
+        is_map = read_config(place)["kind"] == inputs.MAP
+        of_pairs = inputs.holds_pairs(place) or (place / inputs.LEFT).is_file()
+        word = getattr(inputs.side_names(place), side or "right") if of_pairs else "object" if is_map else "id"
+        metric = "cosine" if of_pairs else given.metric or "l2"
         X = given.file.read()
         own = np.arange(len(X)) if given.ids is None else given.ids
         rows = np.arange(len(own)) if not names else inputs.find_ids(names, own, word, others)
-    index = nk.Index.build(X - X.mean(axis=0) if by_distance else X, metric="l2" if by_distance else "cosine")
+    index = nk.Index.build(X - X.mean(axis=0) if metric == "l2" else X, metric=metric)
 
     def answer(block: np.ndarray) -> Answers:
         scores, numbers = index.similar(block, min(k, max(1, len(X) - 1)))
-        if by_distance:
+        if metric == "l2":
             scores = np.linalg.norm(X[block][:, None] - X[numbers], axis=2)
         return own[block], scores, own[numbers]
 
-    columns = (word, "rank", f"similar_{word}", "distance" if by_distance else "cosine_similarity")
+    score = {"l2": "distance", "ip": "similarity", "cosine": "cosine_similarity"}[metric]
+    columns = (word, "rank", f"similar_{word}", score)
     about = {"folder": str(folder), "k": k, "notes": others.notes}
     return answer_in_blocks(rows, answer, out, columns, steps, about)

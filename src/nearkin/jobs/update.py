@@ -90,9 +90,8 @@ def trained(index: nk.Index, rows: np.ndarray, file: VectorFile, seed: int, step
     """The index's quantizer fitted again, with the same settings, to its `rows` (n, d) and those of a file together."""
     numbers = np.random.default_rng(seed)
     if file.shape[1] != index.n_features:
-        raise ValueError(
-            f"{file.name} has {counted(file.shape[1], 'column')}, and the index {index.n_features}; they must agree"
-        )
+        columns = counted(file.shape[1], "column")
+        raise ValueError(f"{file.name} has {columns}, and the index {index.n_features}; they must agree")
     total = len(rows) + len(file)
     chosen = np.sort(numbers.choice(total, min(total, TRAINED), replace=False))
     old, new = rows[chosen[chosen < len(rows)]], file.take(chosen[chosen >= len(rows)] - len(rows))

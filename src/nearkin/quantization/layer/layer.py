@@ -524,7 +524,7 @@ class IndexingLayer(nn.Module):
 
 
 def optimizers(
-    layer: IndexingLayer, parameters: Iterable[nn.Parameter], lr: float = 1e-3, rotation_lr: float | None = None
+    layer: IndexingLayer, parameters: nn.Module | Iterable[Tensor], lr: float = 1e-3, rotation_lr: float | None = None
 ) -> list[torch.optim.Optimizer]:
     """Adam on the towers' `parameters` and the layer's other ones, and the rotation's optimizer, if it has one.
 
@@ -534,7 +534,7 @@ def optimizers(
     Parameters
     ----------
     layer: an `IndexingLayer`.
-    parameters: those of the towers.
+    parameters: the towers' module, which may hold the layer, or their parameters.
     lr: Adam's learning rate.
     rotation_lr: that of the rotation, None for the layer's.
 
@@ -549,6 +549,8 @@ def optimizers(
     >>> [type(one).__name__ for one in nk.quantization.optimizers(layer, tower.parameters())]
     ['Adam', 'GivensDescent']
     """
+    if isinstance(parameters, nn.Module):
+        parameters = [one for one in parameters.parameters() if one not in {*layer.parameters()}]
     adam = torch.optim.Adam([*parameters, *layer.other_parameters()], lr=lr)
     turning = layer.rotation_optimizer(rotation_lr)
     return [adam] if turning is None else [adam, turning]
@@ -556,9 +558,7 @@ def optimizers(
 
 def check_rotation(R: Tensor) -> None:
     """ValueError, with what to type, if R (d, d) is no longer a rotation."""
-    if bool(torch.isfinite(R).all()) and is_orthogonal(R):
-        return
-    raise ValueError(
-        f"the layer's rotation R is no rotation any more: ||R^T R - I||_F / sqrt(d) is {orthogonality_error(R):.3g}; "
-        "train with optimizers(layer, parameters), or give another optimizer layer.other_parameters() alone"
-    )
+    if not torch.isfinite(R).all() or not is_orthogonal(R):
+        way = "train with optimizers(layer, parameters), or give another optimizer layer.other_parameters() alone"
+        error = f"||R^T R - I||_F / sqrt(d) is {orthogonality_error(R):.3g}"
+        raise ValueError(f"the layer's rotation R is no rotation any more: {error}; {way}")
