@@ -4,7 +4,7 @@ import copy
 import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Real
 from pathlib import Path
 from typing import Self
@@ -84,19 +84,15 @@ class Documents:
         """Add records under ids, or replace them, with their vectors or None. ValueError for an id given twice."""
         if len(set(ids)) < len(ids):
             raise ValueError("ids hold an id twice; give each document its own")
-        some = [i for i, vector in enumerate(vectors) if vector is not None]
+        rows = {name: vector for name, vector in zip(ids, vectors, strict=True) if vector is not None}
+        X = np.array(list(rows.values()), np.float32)
         with self.lock:
-            if some or self.index is not None:
-                self._put(ids, [ids[i] for i in some], np.array([vectors[i] for i in some], np.float32))
+            if self.index is not None:
+                self.index.upsert(X, list(rows)).remove(list(set(ids) - set(rows)), unknown="drop")
+            elif rows:
+                self.index = Index.build(X, None, list(rows), self.metric)
             self.records |= dict(zip(ids, records, strict=True))
             self._train()
-
-    def _put(self, ids: Sequence[str], names: list[str], X: np.ndarray) -> None:
-        """Put vectors X (m, d) of `names` into the index, and take out those of the other `ids`."""
-        if self.index is None:
-            self.index = Index.build(X, None, names, self.metric)
-        else:
-            self.index.upsert(X, names).remove(list(set(ids) - set(names)), unknown="drop")
 
     def _train(self) -> None:
         """Train the quantizer of an index that is still exact, if there are enough vectors."""
@@ -128,6 +124,14 @@ class Documents:
         scores, ids = self.index.search(np.asarray(vector, np.float32)[None], k, **how)
         found = answered(scores)
         return ids[found].tolist(), scores[found].tolist()
+
+    @classmethod
+    def of(cls, store: object, settings: Record, **fixed: Extra) -> Self:
+        """Documents by the settings of a store, and those `fixed` in it; TypeError for one that it does not have."""
+        names = [one.name for one in fields(cls) if one.init and one.name not in fixed]
+        if unknown := sorted(settings.keys() - set(names)):
+            raise TypeError(f"{type(store).__name__} has no setting {unknown[0]!r}; it has {', '.join(names)}")
+        return cls(**fixed, **settings)
 
     def save(self, path: StrPath, library: str, overwrite: bool = False) -> None:
         """Write a folder: the documents of that library as lines of JSON, and the index as `nk.Index.load` reads it. It

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Self
 
-from nearkin._fields import Extra, StrPath, counted
+from nearkin._fields import Extra, StrPath
 from nearkin._types import Record
 from nearkin.integrations.documents import Documents
 
@@ -17,14 +17,15 @@ except ModuleNotFoundError as _error:
     raise ImportError(f"HaystackStore needs haystack-ai ({_error}): pip install 'nearkin[haystack]'") from _error
 
 Filters = Record | None
+Docs = list[Document]
 
 
 class HaystackStore:
     """Documents, with or without embedding; they come back without.
 
     path: the folder of an earlier `save`, whose documents and settings it has.
-    settings: `quantizer` (also `n_bytes`, a number of bytes), `metric`, `keep_vectors` and `oversample`, see
-        `Documents`; none with `path`.
+    settings: `quantizer` (`n_bytes` is the same), `metric`, `keep_vectors` and `oversample`, see `Documents`; none with
+        `path`.
 
     `store.documents.index` is the index.
     """
@@ -33,7 +34,7 @@ class HaystackStore:
         if "n_bytes" in settings:
             settings = dict(quantizer=settings.pop("n_bytes"), **settings)
         if path is None:
-            self.documents, self._given = Documents(**settings), settings
+            self.documents, self._given = Documents.of(self, settings), settings
         else:
             self.documents = Documents.load(path, "haystack", **settings)  # which takes none
             self._given = {"path": str(path)}
@@ -51,10 +52,10 @@ class HaystackStore:
     def count_documents(self) -> int:
         return len(self.documents.records)
 
-    def filter_documents(self, filters: Filters = None) -> list[Document]:
+    def filter_documents(self, filters: Filters = None) -> Docs:
         return [self._document(name) for name in self._accepted(filters)]
 
-    def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
+    def write_documents(self, documents: Docs, policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
         """Add documents, and return their number; those of known ids are an error, or skipped, or replaced, by the
         policy."""
         if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
@@ -65,9 +66,8 @@ class HaystackStore:
             if policy == DuplicatePolicy.SKIP:
                 new = {name: each for name, each in new.items() if name not in self.documents.records}
             elif policy != DuplicatePolicy.OVERWRITE and (again or len(new) < len(documents)):
-                raise DuplicateDocumentError(
-                    f"{counted(len(again), 'id is', 'ids are')} in the store already, such as {again[:1]}"
-                )
+                what = f"ids that the store has, such as {again[0]!r}" if again else "an id twice"
+                raise DuplicateDocumentError(f"documents hold {what}; give policy=DuplicatePolicy.OVERWRITE or SKIP")
             records = [each.to_dict(flatten=False) | {"embedding": None} for each in new.values()]
             self.documents.put(list(new), records, [each.embedding for each in new.values()])
             return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(new)
@@ -76,14 +76,12 @@ class HaystackStore:
         """Remove the documents of these ids; unknown ones are passed over."""
         self.documents.remove(document_ids)
 
-    def embedding_retrieval(
-        self, query_embedding: list[float], filters: Filters = None, top_k: int = 10
-    ) -> list[Document]:
+    def embedding_retrieval(self, query_embedding: list[float], filters: Filters = None, top_k: int = 10) -> Docs:
         """The documents nearest to the embedding, with their scores."""
         with self.documents.lock:
             keep = set(self._accepted(filters)).__contains__ if filters else None
-            names, scores = self.documents.nearest(query_embedding, top_k, keep)
-            return [self._document(name, score) for name, score in zip(names, scores, strict=True)]
+            found = zip(*self.documents.nearest(query_embedding, top_k, keep), strict=True)
+            return [self._document(name, score) for name, score in found]
 
     def save(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write documents and index to a folder; nothing is pickled, and metadata must be JSON."""
@@ -109,8 +107,6 @@ class HaystackRetriever:
         self.top_k: int = top_k
 
     @component.output_types(documents=list[Document])
-    def run(
-        self, query_embedding: list[float], filters: Filters = None, top_k: int | None = None
-    ) -> dict[str, list[Document]]:
+    def run(self, query_embedding: list[float], filters: Filters = None, top_k: int | None = None) -> dict[str, Docs]:
         k = self.top_k if top_k is None else top_k
         return {"documents": self.document_store.embedding_retrieval(query_embedding, filters or self.filters, k)}

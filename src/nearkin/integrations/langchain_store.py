@@ -23,6 +23,7 @@ except ModuleNotFoundError as _error:
 
 Metadatas = list[Record] | None
 Ids = Sequence[str | None] | None
+Docs = list[Document]
 Scored = list[tuple[Document, float]]
 Filter = Callable[[Document], bool] | Record | None
 """Which documents may be answers: a function of a document, or values that its metadata equal."""
@@ -33,11 +34,12 @@ class LangChainStore(VectorStore):
 
     `quantizer`: None for exact search; bytes a vector, for codes that are trained once 10,000 documents are there; or a
     fitted quantizer. `keep_vectors`, `oversample`: rescoring, as in `Index.build` and
-    `Index.search`. `store.documents.index` is the index. An argument that a method does not know is a TypeError.
+    `Index.search`. `store.documents.index` is the index. An argument that a method does not know is a TypeError; a
+    filter's key that no document has is a ValueError.
     """
 
     def __init__(self, embedding: Embeddings, quantizer: Quantizer | int | None = None, **rescoring: Extra) -> None:
-        self.documents: Documents = Documents(quantizer, "cosine", **rescoring)
+        self.documents: Documents = Documents.of(self, rescoring, quantizer=quantizer, metric="cosine")
         self._embedding = embedding
 
     def __repr__(self) -> str:
@@ -71,7 +73,7 @@ class LangChainStore(VectorStore):
             self.documents.remove([name for name in names if accepts is None or accepts(name)])
         return True
 
-    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+    def get_by_ids(self, ids: Sequence[str], /) -> Docs:
         return [self._document(name) for name in listed(ids) if name in self.documents.records]
 
     def _document(self, name: str) -> Document:
@@ -85,20 +87,21 @@ class LangChainStore(VectorStore):
             return lambda name: filter(self._document(name))
         values = filter.items() if isinstance(filter, dict) else ()
         if not values or any(str(key).startswith("$") or isinstance(value, dict | list) for key, value in values):
-            way = "lambda document: document.metadata['page'] > 3"
-            raise TypeError(f"filter is {filter!r}; it must be values that metadata equal, or a function: {way}")
+            raise TypeError(f"filter is {filter!r}; give values of metadata, or lambda doc: doc.metadata['page'] > 3")
+        rows = [record["metadata"] for record in self.documents.records.values()]
+        if unknown := [key for key in filter if rows and not any(key in row for row in rows)]:
+            keys = [*dict.fromkeys(key for row in rows for key in row)]
+            raise ValueError(f"filter has the key {unknown[0]!r}, which no document has; their keys are {keys}")
         return lambda name: values <= self.documents.records[name]["metadata"].items()
 
-    def similarity_search(self, query: str, k: int = 4, *, filter: Filter = None) -> list[Document]:
+    def similarity_search(self, query: str, k: int = 4, *, filter: Filter = None) -> Docs:
         return [found for found, _ in self.similarity_search_with_score(query, k, filter=filter)]
 
     def similarity_search_with_score(self, query: str, k: int = 4, *, filter: Filter = None) -> Scored:
         """The nearest documents, and their cosines."""
         return self._near(self._embedding.embed_query(query), k, filter)
 
-    def similarity_search_by_vector(
-        self, embedding: list[float], k: int = 4, *, filter: Filter = None
-    ) -> list[Document]:
+    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, *, filter: Filter = None) -> Docs:
         return [found for found, _ in self._near(embedding, k, filter)]
 
     def _near(self, vector: list[float], k: int, filter: Filter) -> Scored:
@@ -108,13 +111,13 @@ class LangChainStore(VectorStore):
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter = None
-    ) -> list[Document]:
+    ) -> Docs:
         vector = self._embedding.embed_query(query)
         return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, filter=filter)
 
     def max_marginal_relevance_search_by_vector(
         self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter = None
-    ) -> list[Document]:
+    ) -> Docs:
         """k of the `fetch_k` nearest documents that are near to the query and far from each other."""
         with self.documents.lock:
             names, _scores = self.documents.nearest(embedding, fetch_k, self._accepts(filter))

@@ -15,9 +15,7 @@ try:
     from llama_index.core.schema import BaseNode
     from llama_index.core.vector_stores import types, utils
 except ModuleNotFoundError as _error:
-    raise ImportError(
-        f"LlamaIndexStore needs llama-index-core ({_error}): pip install 'nearkin[llama-index]'"
-    ) from _error
+    raise ImportError(f"{_error}; LlamaIndexStore needs it: pip install 'nearkin[llama-index]'") from _error
 
 Filters = types.MetadataFilters | None
 
@@ -35,7 +33,7 @@ class LlamaIndexStore(types.BasePydanticVectorStore):
 
     def __init__(self, quantizer: Quantizer | int | None = None, **rescoring: Extra) -> None:
         super().__init__(stores_text=True)
-        self._documents = Documents(quantizer, "cosine", **rescoring)
+        self._documents = Documents.of(self, rescoring, quantizer=quantizer, metric="cosine")
 
     def __repr__(self) -> str:
         return f"LlamaIndexStore({self._documents!r})"
