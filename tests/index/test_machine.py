@@ -40,8 +40,8 @@ D, LISTS = 8, 3
 TRAIN = np.random.default_rng(0).normal(size=(300, D)).astype(np.float32)
 SEEDS = st.integers(0, 2**32 - 1).map(random.Random)
 with_rows = precondition(lambda machine: machine.rows)
-FEW = {"max_iter": 2, "random_state": 0}
-SUMS = {"beam_size": 2, **FEW}
+FEW: dict[str, Any] = {"max_iter": 2, "random_state": 0}
+SUMS: dict[str, Any] = {"beam_size": 2, **FEW}
 ROUNDED = 0.1  # by which float32 may round a score at the norm of a byte
 MADE: dict[str, Any] = {
     "exact": None,
@@ -128,7 +128,7 @@ class Machine(RuleBasedStateMachine):
     @rule(rng=SEEDS, n=st.integers(0, 6), every=st.sampled_from([False] * 9 + [True]))
     def remove(self, rng: random.Random, n: int, every: bool) -> None:
         self.index.remove([self.unknown()], unknown="drop").upsert([], [])
-        gone = [*self.rows] if every else self.known(rng, n)
+        gone: Any = [*self.rows] if every else self.known(rng, n)
         given = self.as_ids(gone, rng)
         self.index.remove(given)
         spoil(given)
@@ -235,7 +235,7 @@ class Machine(RuleBasedStateMachine):
         sets = {of: [self.known(rng, rng.choice(sizes[of == "among" :])) for _ in Q] for of in ("among", "exclude")}
         sets = {of: [each[0]] * 2 if alike else each for of, each in sets.items() if form in (of, "both")}
         given = {of: [self.as_set(one, rng) for one in each] for of, each in sets.items()}
-        options = {of: each[0] if alike else each for of, each in given.items()}
+        options: dict[str, Any] = {of: each[0] if alike else each for of, each in given.items()}
         for oversample in (None, n + 1) if self.keep else (None,):
             scores, ids = self.index.search(Q, k, oversample=oversample, **options)
             assert ids.shape == (2, min(k, n))
@@ -342,7 +342,8 @@ class Machine(RuleBasedStateMachine):
     def at_norms(self, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Rows (n, d + 1) by their definition: decoded, lengthened towards the nearest level of |x - centre|, and the
         rest of it in a column more."""
-        norms, centre = self.index.norms, self.index.norms.centre.astype(np.float64)
+        norms: Any = self.index.norms
+        centre = norms.centre.astype(np.float64)
         centred, true = self.quantizer.decode(codes) - centre, np.linalg.norm(rows - centre, axis=1)
         wanted = norms.levels[np.abs(norms.levels - true[:, None]).argmin(axis=1)].astype(np.float64)
         centred *= ((wanted / np.linalg.norm(centred, axis=1)) ** (POWER if norms.n_bytes else 1))[:, None]

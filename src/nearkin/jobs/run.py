@@ -248,13 +248,15 @@ def text_of(value: object, name: str = "") -> str:
 
     >>> text_of({"mean": 0.25, "low": 0.125, "high": 0.375}), text_of([1, 2, 3]), text_of([0.25, 0.5], "interval")
     ('0.2500 (0.1250 to 0.3750)', '1, 2, 3', '0.25 to 0.5')
+    >>> text_of(12345), text_of(12345, "seed"), text_of({"seed": 12345})
+    ('12,345', '12345', 'seed 12345')
     """
     if isinstance(value, Mapping):
         if value.keys() == set(Difference._fields):
             return str(Difference(**value))
         if "mean" in value and "low" in value:
             return "{mean:.4f} ({low:.4f} to {high:.4f})".format(**value)
-        return ", ".join(f"{inner} {text_of(one)}" for inner, one in value.items() if one is not None)
+        return ", ".join(f"{inner} {text_of(one, inner)}" for inner, one in value.items() if one is not None)
     if isinstance(value, list | tuple):
         return (" to " if name.endswith("interval") else ", ").join(map(text_of, value))
-    return show(value)
+    return str(value) if name in ("seed", "random_state") else show(value)  # a seed is copied
