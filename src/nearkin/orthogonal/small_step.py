@@ -153,7 +153,7 @@ def _tall_step(
     """`_square_step` for X (b, d, k), d > k; M (b or 0, d, k) averages gradients, v (b or 0,) their mean squares."""
     number = X.dtype.type
     rate, decay, gain, beta2, scale, eps, tolerance = numbers
-    (b, rows, columns), k, one, half = X.shape, min(X.shape[1:]), number(1), number(0.5)
+    (b, rows, columns), k, one, half, zero = X.shape, min(X.shape[1:]), number(1), number(0.5), number(0)
     Y, m, squares, sizes = np.empty_like(X), M.copy(), v.copy(), lengths.copy()
     P, F, T = np.empty((k, k), X.dtype), np.empty((k, k), X.dtype), np.empty((rows, columns), X.dtype)
     for a in range(b):
@@ -161,16 +161,16 @@ def _tall_step(
         inner(G[a], X[a], turned, P)
         if len(lengths):
             g, p, skew = G[a].ravel(), P.ravel(), (P - P.T).ravel()
-            size = max(np.dot(g, g) - np.dot(p, p), number(0)) + np.dot(skew, skew)
+            size = max(np.dot(g, g) - np.dot(p, p), zero) + np.dot(skew, skew)
             gain = numbers[2] * _factor(sizes[a, 0], np.sqrt(size / number(k)))
         if len(v):
-            F[:] = half * (P + P.T)
+            combine(half, P, half, P.T, F, zero)
             times(X[a], F, turned, T)
             squares[a] = beta2 * v[a] + (one - beta2) * np.mean((G[a] - T) ** 2)
             length = rate / (np.sqrt(squares[a]) / scale + eps)
         direction = G[a]
         if len(M):
-            m[a] = decay * M[a] + gain * G[a]
+            combine(decay, M[a], number(gain), G[a], m[a], zero)
             direction = m[a]
             inner(direction, X[a], turned, P)
         else:
@@ -178,14 +178,14 @@ def _tall_step(
         if not np.isfinite(P.sum() * length):  # NaN or infinity in a column of G is one in the whole row of P
             return False
         times(X[a], P, turned, T)
-        for i in range(rows):
-            for j in range(columns):
-                Y[a, i, j] = X[a, i, j] - length * (direction[i, j] - T[i, j])
+        combine(one, direction, -one, T, T, zero)
+        combine(one, X[a], -number(length), T, Y[a], zero)
         if not _orthonormalize(Y[a], turned, P, F, T, tolerance * np.sqrt(number(k))):
             return False
     for old, new in ((X, Y), (M, m), (lengths, sizes)):
         _copy(old, new)
-    v[:] = squares
+    for a in range(len(v)):
+        v[a] = squares[a]
     return True
 
 
@@ -213,9 +213,7 @@ def _orthonormalize(Y: np.ndarray, turned: bool, E: np.ndarray, S: np.ndarray, T
             combine(one, E, Y.dtype.type(-0.75), S, E, zero)
             done = Y.dtype.type(0.75) * rest ** Y.dtype.type(1.5) <= left
         times(Y, E, turned, T)
-        for i in range(len(Y)):
-            for j in range(Y.shape[1]):
-                Y[i, j] -= half * T[i, j]
+        combine(one, Y, -half, T, Y, zero)
         if done:
             return True
 
@@ -322,8 +320,9 @@ def _follow_series(
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def combine(a: float, E: np.ndarray, b: float, F: np.ndarray, result: np.ndarray, c: float) -> None:
-    """result <- a E + b F + c I."""
+    """result <- a E + b F + c I of matrices (d, k); F may be the result."""
     for i in range(len(E)):
         for j in range(E.shape[1]):
             result[i, j] = a * E[i, j] + b * F[i, j]
+    for i in range(min(E.shape)):
         result[i, i] += c
