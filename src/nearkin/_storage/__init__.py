@@ -227,10 +227,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 def pack_ids(name: str, ids: np.ndarray) -> dict[str, np.ndarray]:
     """Ids (n,) as named arrays for a .safetensors file, which has no strings: text as rows of UTF-8 bytes."""
-    if ids.dtype.kind in "iuf":
-        return {f"{name}_ids": ids}
-    if ids.dtype.kind in "bM":
-        return {f"{name}_ids": ids.astype(np.int64)}
+    if ids.dtype.kind in "iufbM":
+        return {f"{name}_ids": ids.astype(np.int64) if ids.dtype.kind in "bM" else ids}
     text = np.char.encode(ids.astype(str), "utf-8")
     return {f"{name}_ids": text.view(np.uint8).reshape(len(ids), text.itemsize)}
 

@@ -166,8 +166,7 @@ def _opened(path: Path) -> BufferedReader:
 def is_of_system(error: BaseException) -> bool:
     """Whether the system refused, for want of a permission, of descriptors, of space or of a working disk, so that a
     file may be whole: not that there is no such file, and not what a library finds in it."""
-    absent = (None, errno.ENOENT, errno.ENOTDIR, errno.EINVAL)
-    return isinstance(error, OSError) and error.errno not in absent
+    return isinstance(error, OSError) and error.errno not in (None, errno.ENOENT, errno.ENOTDIR, errno.EINVAL)
 
 
 def regular_file(path: StrPath) -> Path:
@@ -186,8 +185,7 @@ def regular_file(path: StrPath) -> Path:
             raise
         raise ValueError(f"{str(path)[:200]!r} cannot be the name of a file ({error})") from error
     if stat.S_ISDIR(mode):
-        pattern = quoted(f"{path}/*.parquet")
-        raise ValueError(f"{path} is a folder; give the name of a file, or a pattern such as {pattern}")
+        raise ValueError(f"{path} is a folder; give the name of a file, or a pattern: {quoted(f'{path}/*.parquet')}")
     if not stat.S_ISREG(mode):
         raise ValueError(f"{path} is a device, a FIFO or a socket; give the name of an ordinary file")
     return path
