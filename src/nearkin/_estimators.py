@@ -110,7 +110,7 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
 class ReconstructingTransformer(CodesTransformer):
     """A transformer to codes that decode to vectors."""
 
-    keeps_norms = False  # see `contracts.VectorCodes`
+    ranks_by: tuple[str, ...] = ()  # see `contracts.VectorCodes`
 
     @abstractmethod
     def decode(self, codes: ArrayLike) -> np.ndarray:

@@ -101,9 +101,9 @@ class VectorCodes(Quantizer, Protocol):
     """Whether it was fitted on rows of length 1; None where that is not known."""
 
     @property
-    def keeps_norms(self) -> bool:
-        """Whether decoded vectors are compared at their own norms even if all vectors of the index have one: codes that
-        are trained for the order of FAISS's scores, or are finer than the vectors' norms differ."""
+    def ranks_by(self) -> tuple[str, ...]:
+        """Metrics by which FAISS's scores of decoded vectors stand even if all vectors of the index have one norm: of
+        codes that are trained for the order by that metric, or are finer than the vectors' norms differ."""
         ...
 
     def to_faiss(self, metric: str = "l2") -> faiss.Index:

@@ -85,7 +85,7 @@ class ITQ(AbstractSpectralHasher):
         ITQ's objective is largest if all bits are the sign of one axis that has most of the variance: satellite pixels
         of 36 columns, 32 bits, mAP of neighbours .276, random hyperplanes .340, thresholds .442 (2026-11-29).
         """
-        if len(X) <= self.n_bits:
+        if len(X) <= self.n_bits or not np.ptp(X, axis=0).any():
             return None
         made: list[AbstractLinearHasher] = [self._thresholds(X)]
         seeds = generator.integers(2**32, size=_DRAWS).tolist()

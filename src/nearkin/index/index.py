@@ -143,7 +143,7 @@ class Index:
         if norms is not None and norms.n_bytes and (metric not in ("l2", "ip") or quantizer is None):
             raise ValueError(f"norms are for codes by metric 'l2' or 'ip', and metric is {metric!r}; leave norms out")
         if norms is None or not norms.n_bytes:  # that of all rows follows from these
-            shared = metric == "cosine" and isinstance(quantizer, VectorCodes) and not quantizer.keeps_norms
+            shared = metric == "cosine" and isinstance(quantizer, VectorCodes) and not quantizer.ranks_by
             norms = Norms.one(1.0, d) if shared else None
         return cls(inner, d, metric, copy.deepcopy(quantizer), kept, norms=norms and norms.alone())
 
@@ -594,6 +594,6 @@ class Index:
             return norms
         if not first or (norms is not None and norms.n_bytes):
             return norms and norms.with_rows(X)
-        if not isinstance(self.quantizer, VectorCodes) or self.quantizer.keeps_norms:
+        if not isinstance(self.quantizer, VectorCodes) or self.metric in self.quantizer.ranks_by:
             return None
         return Norms.shared(X, bool(self.quantizer.normalized_))

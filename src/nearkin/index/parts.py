@@ -87,7 +87,6 @@ def empty_faiss(d: int, quantizer: Quantizer | None, metric: str) -> FaissIndex:
     """An empty FAISS index for vectors of width d; ValueError or TypeError for a quantizer that does not fit them."""
     check_integer(d, "d", low=1)
     check_choice(metric, "metric", METRICS)
-    inner_metric = "l2" if metric == "l2" else "ip"
     if quantizer is None:
         if metric == "hamming":
             raise ValueError("metric='hamming' needs a quantizer that gives bits, for example nk.ITQ(n_bits=64)")
@@ -95,7 +94,9 @@ def empty_faiss(d: int, quantizer: Quantizer | None, metric: str) -> FaissIndex:
     _check_quantizer(quantizer, type(quantizer).__name__, d, metric)
     if isinstance(quantizer, BitCodes):
         return faiss.IndexBinaryFlat(8 * n_bytes(quantizer.n_bits))
-    return quantizer.to_faiss(inner_metric)  # type: ignore[attr-defined]
+    codes = cast(VectorCodes, quantizer)  # vectors of norm 1 have one order by all metrics: that of their training
+    by_distance = metric == "l2" or (metric == "cosine" and codes.ranks_by == ("l2",))
+    return codes.to_faiss("l2" if by_distance else "ip")
 
 
 def _check_quantizer(quantizer: Quantizer, name: str, d: int, metric: str) -> None:
@@ -292,10 +293,10 @@ def _check_together(path: Path, inner: FaissIndex, d: int, metric: str, quantize
     if metric == "hamming":
         fits = bits is not None and inner.d == 8 * n_bytes(bits)
     else:
-        expected = METRIC_TYPES["l2" if metric == "l2" else "ip"]
+        expected = METRIC_TYPES.values() if metric == "cosine" else [METRIC_TYPES[metric]]
         exact = isinstance(innermost(inner), faiss.IndexFlat)
         known = quantizer is None if exact else quantizer is not None and bits is None
-        fits = inner.d == d and inner.metric_type == expected and known
+        fits = inner.d == d and inner.metric_type in expected and known
         fits = fits and (quantizer is None or faiss_index.codes_belong(inner, quantizer.content.arrays))
     if not fits or (quantizer is not None and quantizer.n_features_in_ != d):
         raise ValueError(

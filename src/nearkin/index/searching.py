@@ -332,7 +332,7 @@ def nearest(scan: Scan, Q: np.ndarray, k: int, metric: str, allowed: np.ndarray 
         if ranking is not None:
             return ranking.ranked(asked, sought, scores, positions, wanted, metric)
     scores[positions < 0] = np.inf if scan.by_distance else -np.inf  # FAISS has the largest float
-    return scores, positions
+    return (1 - scores / 2 if metric == "cosine" and scan.by_distance else scores), positions
 
 
 def _of_all(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:

@@ -276,7 +276,7 @@ class Screening:
             fitted, norms = fitted_codec(codec, size, self.train, self.given, **settings)
         held, codes = self.held, fitted.encode(self.held.rows)
         n_bytes = codes.shape[1] + codec.norm
-        if norms is None and not fitted.keeps_norms:
+        if norms is None and held.metric not in fitted.ranks_by:
             norms = Norms.shared(held.rows, bool(fitted.normalized_))
         if norms is None and isinstance(fitted, AbstractAdditiveQuantizer):  # the index adds its column of errors
             index = fitted.to_faiss(held.metric)
@@ -402,6 +402,9 @@ def best(
     names, generator = _names(X, n_bytes, metric, known, methods), _check.numpy_generator(random_state)
     size = Size(min(n_bytes, d), n_lists=n_lists, metric=metric, random_state=_check.draw_seed(generator))
     asked, trials, settings = None, list[Record](), {"beam_size": DEFAULTS.beam_size, "known": known}
+    common = np.square(X.mean(axis=0, dtype=np.float64)).sum()  # of unit vectors, the mean cosine
+    if known and metric == "cosine" and common > 1 - common:  # most of a product says nothing of the order: with a mean
+        settings["metric"] = "l2"  # of .76 (GIST, 16 bytes) .788 to .853, of .99996 .35 to .95 (2026-11-29)
     if len(names) > 1:
         screening = Screening.of(X, queries, n_vectors, metric, generator)
         asked, settings["smoothing"] = screening.given, 1.0 if known else 1 - screening.known / 2

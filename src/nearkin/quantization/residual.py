@@ -193,9 +193,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     # ---- FAISS and folders -----------------------------------------------------------------------------------------
 
     @property
-    def keeps_norms(self) -> bool:
-        """Whether codebooks are trained for the order of vectors by FAISS's own scores (`known`)."""
-        return self.known
+    def ranks_by(self) -> tuple[str, ...]:
+        """The metric by whose scores codebooks are trained to order vectors (`known`)."""
+        return (self.metric,) if self.known else ()
 
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty FAISS index with these codes; `metric` is "l2" or "ip".

@@ -95,10 +95,10 @@ class ScalarQuantizer(ReconstructingTransformer):
         return self
 
     @property
-    def keeps_norms(self) -> bool:
+    def ranks_by(self) -> tuple[str, ...]:
         """Rounding to 8 bits and more moves a norm less than the 0.5 % by which norms taken as one differ; 8 bits of
         vectors of norm 1 gain by that norm."""
-        return self.n_bits == 16 or (self.n_bits == 8 and not self.normalized_)
+        return ("l2", "ip") if self.n_bits == 16 or (self.n_bits == 8 and not self.normalized_) else ()
 
     @property
     def ranges_(self) -> np.ndarray:
