@@ -5,6 +5,7 @@ from typing import cast
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
@@ -21,9 +22,9 @@ ALL = 50  # up to this number of points each gets a name, with a thin line to it
 _TRIES = 100  # names to try above that
 _REACH = 3.0  # pixels around a point that no name may cover
 _PLACES = [  # points between a point and its name, and the direction, to try in turn
-    (gap, np.pi / 6 + 2 * np.pi * part / parts)
+    (gap, np.cos(angle), np.sin(angle))
     for gap, parts in ((3.0, 8), (12.0, 16), (24.0, 24), (40.0, 32), (64.0, 48), (100.0, 72), (160.0, 112))
-    for part in range(parts)
+    for angle in np.pi / 6 + 2 * np.pi * np.arange(parts) / parts
 ]
 
 
@@ -208,20 +209,19 @@ def label_points(
 ) -> list[int]:
     """Write names next to points, or with a thin line to them, in their order; the numbers of the points that got one.
     Draw everything else before. Of more than `ALL`, names that do not fit next to their points are left out."""
-    cast(Figure, ax.get_figure(root=True)).draw_without_rendering()  # settles the axes' size and limits
+    figure = cast(Figure, ax.get_figure(root=True))
+    figure.draw_without_rendering()  # settles the axes' size and limits
+    renderer = RendererAgg(*figure.bbox.size, figure.dpi)  # else matplotlib makes one for each box
     frame, drawn = ax.get_window_extent(), at if marks is None else np.concatenate([at, marks])
     taken = [Bbox.from_extents(*(place - _REACH), *(place + _REACH)) for place in ax.transData.transform(drawn)]
     written = list[int]()
-    for n in range(min(len(at), _TRIES)):
+    for n, (x, y) in enumerate(at[:_TRIES].tolist()):
         # names are other people's text, and SVG has no control characters
         name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(names[n]))
-        text = ax.annotate(
-            name, (at[n, 0], at[n, 1]), (0, 0), textcoords="offset points", fontsize=7.5, color=INK, zorder=4
-        )
-        for gap, angle in _PLACES if len(at) <= ALL else _PLACES[:8]:
-            x, y = np.cos(angle), np.sin(angle)
-            text.set(position=(gap * x, gap * y), ha=_side(x, "left", "right"), va=_side(y, "bottom", "top"))
-            box = text.get_window_extent()
+        text = ax.annotate(name, (x, y), (0, 0), textcoords="offset points", fontsize=7.5, color=INK, zorder=4)
+        for gap, right, up in _PLACES if len(at) <= ALL else _PLACES[:8]:
+            text.set(position=(gap * right, gap * up), ha=_side(right, "left", "right"), va=_side(up, "bottom", "top"))
+            box = text.get_window_extent(renderer)
             if frame.count_contains(box.corners()) == 4 and not box.count_overlaps(taken):
                 break
         else:
