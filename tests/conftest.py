@@ -128,7 +128,7 @@ def few_fits(few_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few codecs are compared at a size too."""
     best = import_module("nearkin.quantization.best")
     listed = best.candidates
-    few = {"product", "residual", "float16"}
+    few = {"product", "float16"}
     monkeypatch.setattr(best, "candidates", lambda *given, **how: [one for one in listed(*given, **how) if one in few])
 
 
