@@ -315,9 +315,8 @@ def read_text(where: Locator, options: TextOptions) -> Text:
 def _cells(data: bytes, mark: str, header: bool, marks: int) -> pa.Table:
     """The cells as text, with the header's; pyarrow's errors. The first line has at most `marks` + 1 of them."""
     quote = '"' if header or mark not in (" ", _STAND_IN) else False  # GloVe has no header, and a word of one quote
-    size = min(_LONGEST, max(len(data), 1))
     # the errors of one thread name rows
-    read = arrow.ReadOptions(use_threads=False, block_size=size, autogenerate_column_names=True)
+    read = arrow.ReadOptions(use_threads=False, block_size=min(_LONGEST, len(data)), autogenerate_column_names=True)
     parse = arrow.ParseOptions(delimiter=mark, quote_char=quote, newlines_in_values=bool(quote))
     types = {f"f{place}": pa.string() for place in range(marks + 1)}
     text = arrow.ConvertOptions(column_types=types, strings_can_be_null=False)

@@ -41,8 +41,8 @@ def embed(
     objects. A share of the signals is held out first, to measure how good the vectors are.
 
     The names of columns, or an option for one of both, decide which the table holds: docs/reading.md has the names.
-    Other names of weights, objects and answers, features of the left side, and weights of raters are arguments in
-    Python.
+    Columns of objects with other names are typed behind the file: answers.csv:p,q,r. Other names of weights and
+    answers, features of the left side, and weights of raters are arguments in Python.
 
     Examples:
 
@@ -50,6 +50,7 @@ def embed(
     - nearkin embed pairs.csv --right-features items.csv --out emb
     - nearkin embed today.csv --start emb --out emb
     - nearkin embed answers.csv --dim 2 --loss t-ste --out map
+    - nearkin embed answers.csv:p,q --form rated --scale 1:7 --out map
 
     Parameters
     ----------

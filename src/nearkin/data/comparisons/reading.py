@@ -199,7 +199,8 @@ def _untold(table: Table, form: str | None) -> ValueError:
     scales = [_scale_of(column) for role in _RATINGS if (column := table.role(role)) is not None and column.is_numeric]
     scale = scales[0] if scales else "scale=(1, 7)"
     forms = f"'triplet' (response=... is the nearer of two), 'odd-one-out', 'ranking', or 'rated' with {scale}"
-    told, untold = ("", f", and form={forms}") if form is None else (f" as {form!r}", "")
+    rated = f", and {scale}, the rating that means farthest first" * (form == "rated")
+    told, untold = ("", f", and form={forms}") if form is None else (f" as {form!r}", rated)
     return ValueError(
         f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row{told}. "
         f"Call them {usual}; or type columns=[...], those of objects{untold}{table.if_data}"
