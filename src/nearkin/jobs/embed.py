@@ -47,7 +47,6 @@ def embed(
     Examples:
 
     - nearkin embed pairs.csv --left user --right item --dim 64 --out emb
-    - nearkin embed pairs.csv --right-features items.csv --out emb
     - nearkin embed today.csv --start emb --out emb
     - nearkin embed answers.csv --dim 2 --loss t-ste --out map
     - nearkin embed answers.csv:p,q --form rated --scale 1:7 --out map
