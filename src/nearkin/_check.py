@@ -127,13 +127,19 @@ def check_queries(queries: ArrayLike, d: int, *, min_rows: int = 1, metric: str 
 
 
 def check_not_vanishing(X: np.ndarray, metric: str = "l2") -> np.ndarray:
-    """Return rows X (n, d); ValueError if float32 has about 0 for all their squared distances, and they are not 0."""
+    """Return rows X (n, d); ValueError if float32 has about 0 for all their squared distances, and they are not 0, or
+    rounds float64 by more than 1/256 of their spread, as about a far middle."""
     largest = max(float(X.max(initial=0)), -float(X.min(initial=0))) if metric in ("l2", "ip") else 0
     if 0 < largest < 1e-18:
         raise ValueError(
             f"the largest value of X is {largest:.2g}; squares of such values are about 0 in float32, and no row is "
             f"nearer than another: scale the data and the queries alike, for example by {1 / largest:.0e}"
         )
+    where = {"l2": "data and queries", "ip": "the data alone", "cosine": "data and queries, and search by l2"}
+    some = X[:: 1 + len(X) // 4_096] if X.dtype == np.float64 and metric in where else X[:0]
+    if len(some) and (some - some.astype(np.float32)).var(axis=0).sum() > some.var(axis=0).sum() / 256**2:
+        way = f"take X.mean(axis=0) off {where[metric]}"
+        raise ValueError(f"X is float64, which float32 would round by more than 1/256 of its spread: {way}")
     return X
 
 

@@ -152,14 +152,9 @@ class Interactions:
         for name, column in columns.items():
             if column is not None and np.shape(column) != (len(rows),):
                 raise ValueError(f"{name} has shape {np.shape(column)}; it must be ({len(rows)},), as left")
-        rows, cols, merged_weights, merged_timestamps, merged_split = _pairs.merge_pairs(
-            rows,
-            cols,
-            (len(left_ids), len(right_ids)),
-            _pairs.check_weights(weights, len(rows)),
-            _pairs.check_timestamps(timestamps),
-            _pairs.check_split(split),
-        )
+        shape, n = (len(left_ids), len(right_ids)), len(rows)
+        checked = _pairs.check_weights(weights, n), _pairs.check_timestamps(timestamps), _pairs.check_split(split)
+        rows, cols, merged_weights, merged_timestamps, merged_split = _pairs.merge_pairs(rows, cols, shape, *checked)
         counts = np.bincount(rows, minlength=len(left_ids))
         return cls(
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),

@@ -107,8 +107,9 @@ class Scan:
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """The matrix (d, d') of the linear transform in front of the index: x -> x A."""
-        return faiss.vector_to_array(self.turn.A).reshape(self.turn.d_out, self.turn.d_in).T
+        """The matrix (d, d') of the linear transform in front of the index: x -> x A. Float64, as products of float32
+        depend on the batch, which far from 0 changes the order."""
+        return faiss.vector_to_array(self.turn.A).reshape(self.turn.d_out, self.turn.d_in).T.astype(np.float64)
 
     @cached_property
     def _real(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -322,7 +323,7 @@ def nearest(scan: Scan, Q: np.ndarray, k: int, metric: str, allowed: np.ndarray 
     asked, ranking = np.ascontiguousarray(Q, np.float32), scan.ranking
     wanted, k = k, k if ranking is None else min(scan.n_rows, ranking.candidates(k))
     if scan.turn is not None:
-        asked = scan.turn.apply(asked)
+        asked = (asked.astype(np.float64) @ scan.matrix + faiss_index.bias(scan.index)).astype(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares; of missing rows
         sought = asked if ranking is None else ranking.sought(asked)
         if allowed is None:
@@ -560,4 +561,4 @@ def rows_at_norms(scan: Scan, positions: np.ndarray) -> np.ndarray:
 
 def _turned_back(scan: Scan, rows: np.ndarray) -> np.ndarray:
     """Rows (m, d') behind the rotation of an index, without its bias, as (m, d) in front of it."""
-    return rows if scan.turn is None else rows @ scan.matrix.T
+    return rows if scan.turn is None else (rows @ scan.matrix.T).astype(np.float32)

@@ -121,7 +121,7 @@ class Norms:
 
     def turned(self, A: np.ndarray) -> Self:
         """The norms of rows multiplied by A (d, d') of orthonormal rows."""
-        return replace(self, centre=self.centre @ A)
+        return replace(self, centre=(self.centre @ A).astype(np.float32))
 
     def of(self, positions: np.ndarray) -> np.ndarray:
         """The norms float32 of the rows at `positions` (m,)."""
