@@ -94,9 +94,9 @@ def empty_faiss(d: int, quantizer: Quantizer | None, metric: str) -> FaissIndex:
     _check_quantizer(quantizer, type(quantizer).__name__, d, metric)
     if isinstance(quantizer, BitCodes):
         return faiss.IndexBinaryFlat(8 * n_bytes(quantizer.n_bits))
-    codes = cast(VectorCodes, quantizer)  # vectors of norm 1 have one order by all metrics: that of their training
-    by_distance = metric == "l2" or (metric == "cosine" and codes.ranks_by == ("l2",))
-    return codes.to_faiss("l2" if by_distance else "ip")
+    # vectors of norm 1 have one order by all metrics: codes may be trained for another one
+    by_distance = metric == "l2" or (metric == "cosine" and quantizer.ranks_by == ("l2",))  # type: ignore[attr-defined]
+    return quantizer.to_faiss("l2" if by_distance else "ip")  # type: ignore[attr-defined]
 
 
 def _check_quantizer(quantizer: Quantizer, name: str, d: int, metric: str) -> None:

@@ -322,7 +322,8 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         for unseen vectors, less for training vectors.
     metric: "l2": errors are weighted by the differences between near vectors, and one more column holds a vector's
         distance from its code, which searches by "l2" add. "ip", for searches by inner product or cosine: errors are
-        weighted by the spread of the queries given to `fit`, else of the vectors.
+        weighted by the spread of the queries given to `fit`, else of the vectors. With `known`, "l2" is for cosine too
+        where vectors share a direction.
     known: for an index of the training vectors. Codebooks are then trained until distances, or inner products, to those
         vectors rank correctly, which lowers the recall of other vectors.
     n_lists: inverted lists; 0 for none. With them the residual to the nearest of `n_lists` coarse centroids is coded, a
