@@ -36,8 +36,10 @@ search idx wide.npy | Q has 9 columns; it must have 8
 search idx Q.npy --oversample 2 | oversample needs kept vectors
 search idx Q.npy --n-probe 3 | this index has none; make it with n_lists > 0
 search idx Q.npy -k 0 | k is 0
+search idx Q.npy hits.csv | if it is to be written: --out hits.csv
 search empty Q.npy | has no config.json
 evaluate idx | queries are missing; give QUERIES, or --base FILE alone
+evaluate idx Q.npy --vectors X.npy | vectors are given by --base
 evaluate idx Q.npy --truth short.npy | truth has 3 lists and there are 30 queries
 evaluate idx Q.npy --truth from_1.npy | that the index lacks, the first is
 evaluate idx Q.npy --truth truth.npy --n-probe few | --probe is 'few'
@@ -57,14 +59,12 @@ add cosine zeros.npy | has 2 rows of zeros among 40
 search cosine zeros.npy -k 3 | has 2 rows of zeros among 40
 update idx Q.npy | say whose vectors these are
 recommend emb | say who to recommend to
-recommend emb u1 --all | say who to recommend to
 recommend emb nobody | user 'nobody' is not among the 20 known ids, such as u
 recommend emb --all --candidates stock.txt | item 'gone' is not among the 20 known ids
 recommend idx --all | holds an index and no left side to recommend to
 similar emb | say what to find similar ones of
 similar emb:up --all | the side in emb:up is 'up'; it must be one of 'left', 'right'
 embed pairs.csv --start emb --dim 9 | has vectors of 4; leave dim out
-embed unclear.csv --dim two | --dim is 'two'
 embed pairs.csv --dim 0 | --dim is '0'
 embed unclear.csv --loss hinge | --loss is 'hinge'; it must be one of auto, all-pairs
 embed unclear.csv --form pair | --form is 'pair'

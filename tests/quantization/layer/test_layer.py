@@ -144,7 +144,7 @@ def test_a_resumed_layer_goes_on_bit_for_bit(rotation: str | tuple[str, int], cu
 
 def test_a_rotation_with_a_number_turns_in_every_so_many_steps() -> None:
     layer = started(("givens-greedy", 3))
-    moving, turned = optimizers(layer, [torch.nn.Parameter(torch.zeros(1))]), []
+    moving, turned = optimizers(layer, torch.nn.Sequential(layer, torch.nn.Linear(1, 1))), []
     for step in range(6):
         before = layer.rotation_matrix.clone()
         train(layer, 1, step, moving)
