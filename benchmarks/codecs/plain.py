@@ -3,9 +3,9 @@
     python -m benchmarks codecs plain --sets "GIST, 16" --codecs "ours, Index.build"
 
 A seed draws 1,000 queries, the vectors to train on and, but for "known", others to be found. FAISS's codes are OPQ from
-both starts and residual codes by beams of 5 and 32; where norms differ, the last byte may be the norm, and vectors of
-norm 1 get it back. PQ is what squared errors are compared with. Two of the sets have no other benchmark: word counts of
-WordNet's entries along principal directions, and patches of scikit-learn's two photographs.
+both starts, residual codes by beams of 5 and 32, and LSQ; where norms differ, the last byte may be the norm, and
+vectors of norm 1 get it back. PQ is what squared errors are compared with. Two of the sets have no other benchmark:
+word counts of WordNet's entries along principal directions, and patches of scikit-learn's two photographs.
 """
 
 from argparse import Namespace

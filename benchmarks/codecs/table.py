@@ -44,8 +44,8 @@ def tables(results: Results) -> Iterable[Table]:
     columns += " | bytes with codebooks | its bytes with codebooks"
     title = "The plain call and FAISS's strongest code of as many bytes (recall@10 without rescoring; means of seeds)"
     note = (
-        "The strongest of those measured: OPQ, and residual codes by beams of 5 and 32, norms that differ in a byte. "
-        "Codebooks of rows without a 1-recall@1 are counted from the code's shape."
+        "The strongest of those measured: OPQ, residual codes by beams of 5 and 32, LSQ on SIFT; norms that differ in "
+        "a byte. Codebooks of rows without a 1-recall@1 are counted from the code's shape."
     )
     yield from plain(compared, "codecs-plain", title, columns, _plain_call, note=note)
     found = measured(results)
