@@ -77,11 +77,9 @@ def number_ids(
     found = np.array([where.get(one, -1) for one in met.tolist()], np.int64)
     if (found < 0).any():
         unknown = met[found < 0]
-        raise ValueError(
-            f"{name} has {counted(len(unknown), 'id')} that {listed} lacks, the first is {unknown[0].item()!r} "
-            f"({int((found[numbers] < 0).sum())} of {counted(len(numbers), 'entry', 'entries')}); add them to it, or "
-            "leave these entries out"
-        )
+        what = f"{name} has {counted(len(unknown), 'id')} that {listed} lacks, the first is {unknown[0].item()!r}"
+        many = f"{int((found[numbers] < 0).sum())} of {counted(len(numbers), 'entry', 'entries')}"
+        raise ValueError(f"{what} ({many}); add them to it, or leave these entries out")
     return found[numbers].astype(np.int32), ids.astype(str) if ids.dtype.kind == "O" else ids
 
 
@@ -105,10 +103,9 @@ def check_exact(values: np.ndarray, title: str) -> np.ndarray:
     bits = np.finfo(values.dtype).nmant + 1
     large = np.abs(values) >= 2.0**bits
     if large.any():
-        raise ValueError(
-            f"{title} has ids that are no exact integers: {values.dtype} rounds whole numbers from 2^{bits} on, the "
-            f"first is {values[large][0]:.0f}; read them as text or integers from where they were written"
-        )
+        what = f"{values.dtype} rounds whole numbers from 2^{bits} on, the first is {values[large][0]:.0f}"
+        way = "read them as text or integers from where they were written"
+        raise ValueError(f"{title} has ids that are no exact integers: {what}; {way}")
     return values
 
 
@@ -135,10 +132,8 @@ def as_ids(values: "ArrayLike | Collection[object]", name: str) -> np.ndarray:
     none = compute.match_substring_regex(cells, "^(-1)?$") if is_text else compute.equal(cells, -1)
     missing = np.asarray(compute.fill_null(none, True)).astype(bool)
     if missing.any():
-        raise ValueError(
-            f"{name} has {counted(missing.sum(), 'missing id')} (None, NaN, empty or -1), the first at entry "
-            f"{int(missing.argmax())}; remove these rows"
-        )
+        what = f"{counted(missing.sum(), 'missing id')} (None, NaN, empty or -1)"
+        raise ValueError(f"{name} has {what}, the first at entry {int(missing.argmax())}; remove these rows")
     if is_text:
         _check_ends(cells, name)
         return ids
@@ -155,7 +150,7 @@ def _check_ends(text: pa.StringArray, name: str) -> None:
         raise ValueError(f"{name} has the id {odd[0].as_py()!r}, which holds a NUL character, or a blank at an end")
 
 
-_FLOATS = (pa.float16(), pa.float32(), pa.float64())
+_FLOATS = (pa.float32(), pa.float64())
 
 
 def unordered(ids: "ArrayLike | Set[ArrayLike]") -> ArrayLike:
@@ -187,6 +182,15 @@ def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
     return weights
 
 
+TWO_UNITS = "times of two units, such as seconds and milliseconds"
+_ERAS = (1e8, 1e11, 1e14, 1e17)  # since 1970, from 1973 on: seconds, milliseconds, microseconds, nanoseconds
+
+
+def eras(times: np.ndarray) -> np.ndarray:
+    """For each of the times (n,) its unit, if it is one from 1973 on: 1 for seconds to 4 for nanoseconds; else 0."""
+    return np.searchsorted(_ERAS, np.abs(times), side="right")
+
+
 def check_timestamps(timestamps: ArrayLike | None) -> np.ndarray | None:
     if timestamps is None:
         return None
@@ -201,7 +205,10 @@ def check_timestamps(timestamps: ArrayLike | None) -> np.ndarray | None:
             times = micros / 1e6 if (micros % 1_000_000).any() else micros // 1_000_000
     if times.dtype.kind not in "iuf":
         raise TypeError(f"timestamps has dtype {times.dtype}; it must be numbers, or times of NumPy or pandas")
-    return check_finite(times, "timestamps")
+    times = check_finite(times, "timestamps")
+    if len(times) and eras(times.min()) != eras(times.max()):
+        raise ValueError(f"timestamps has {TWO_UNITS}, from {times.min()} to {times.max()}; bring them to one")
+    return times
 
 
 def check_features(features: MatrixLike | None, name: str, ids: np.ndarray) -> Features | None:
@@ -221,7 +228,12 @@ def check_features(features: MatrixLike | None, name: str, ids: np.ndarray) -> F
 
 
 def _by_ids(features: Any, name: str, ids: np.ndarray) -> Any:
-    """The values of a DataFrame by its index of ids; anything else, and an index of row numbers, unchanged."""
+    """The values of a DataFrame by its index of ids; anything else, and an index of row numbers, unchanged. ValueError
+    for ids in a column."""
+    for column in getattr(features, "columns", ()):
+        if len(features) == len(ids) and sorted(map(str, features[column])) == sorted(map(str, ids.tolist())):
+            way = f"pass frame.set_index({column!r}) of pandas, or if they are a feature frame.to_numpy()"
+            raise ValueError(f"{name} has the ids in column {column!r}; {way}")
     index = getattr(features, "index", None)
     if index is None or not hasattr(features, "reindex") or list(index) == list(range(len(index))):
         return features

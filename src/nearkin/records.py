@@ -154,19 +154,11 @@ class Interactions:
                 raise ValueError(f"{name} has shape {np.shape(column)}; it must be ({len(rows)},), as left")
         shape, n = (len(left_ids), len(right_ids)), len(rows)
         checked = _pairs.check_weights(weights, n), _pairs.check_timestamps(timestamps), _pairs.check_split(split)
-        rows, cols, merged_weights, merged_timestamps, merged_split = _pairs.merge_pairs(rows, cols, shape, *checked)
-        counts = np.bincount(rows, minlength=len(left_ids))
-        return cls(
-            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            indices=cols,
-            weights=merged_weights,
-            left_ids=left_ids,
-            right_ids=right_ids,
-            timestamps=merged_timestamps,
-            split=merged_split,
-            left_features=_pairs.check_features(left_features, "left_features", left_ids),
-            right_features=_pairs.check_features(right_features, "right_features", right_ids),
-        )
+        rows, cols, summed, first, part = _pairs.merge_pairs(rows, cols, shape, *checked)
+        indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=len(left_ids)))).astype(np.int64)
+        about_left = _pairs.check_features(left_features, "left_features", left_ids)
+        about_right = _pairs.check_features(right_features, "right_features", right_ids)
+        return cls(indptr, cols, summed, left_ids, right_ids, first, part, about_left, about_right)
 
     @classmethod
     def from_matrix(cls, matrix: _pairs.MatrixLike) -> "Interactions":

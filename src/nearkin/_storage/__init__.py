@@ -57,8 +57,7 @@ def check_target(
         with tempfile.TemporaryFile(dir=place):
             pass
     except OSError as error:
-        text = f"{path} cannot be made: {place} takes no files ({error.strerror or error})"
-        raise OSError(error.errno, text) from error
+        raise OSError(error.errno, f"{path} cannot be made: {place} takes no files ({error.strerror})") from error
     recover(path)
     if not path.exists() or (not any(path.iterdir()) if folder else path.is_file() and not path.stat().st_size):
         return path
@@ -184,7 +183,9 @@ def reading(path: Path) -> Iterator[None]:
         if is_named or is_of_system(error) or isinstance(error, ImportError):
             raise
         name = f"{type(error).__name__}: " * (type(error) is not ValueError)  # of a library's error
-        reason, end = " ".join(f"{name}{error}".split())[:300], "; it is damaged or of another format" * bool(name)
+        reason, end = " ".join(f"{name}{error}".split())[:300], "; it is damaged"
+        with suppress(OSError), path.open("rb") as file:
+            end = f"; it begins with {file.read(24)!r}: write it again, or rename it if its ending names another format"
         raise ValueError(f"{path} cannot be read ({reason}){end}") from error
 
 
@@ -199,8 +200,6 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
 
 
 # ---- arrays ----------------------------------------------------------------------------------------------------------
-
-_HEADER = 10_000  # bytes of the header of an .npy file, at most, in NumPy too
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -258,7 +257,8 @@ def digest(*parts: object) -> str:
 def map_rows(path: Path) -> np.ndarray:
     """Rows (n, d) of an .npy file, which stays on the disk; ValueError if it is damaged."""
     with reading(path), open_file(path) as file:
-        if b"L" in file.readline(_HEADER):  # of a number as in Python 2, of which NumPy would warn
+        # a header has at most 10,000 bytes, in NumPy too, which would warn of a number as in Python 2
+        if b"L" in file.readline(10_000):
             raise ValueError("its header is of Python 2")
         return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)  # a pickle holds the rows, and no file
 

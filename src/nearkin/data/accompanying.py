@@ -12,7 +12,7 @@ from nearkin._fields import Extra, FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, as_ids, check_exact
 from nearkin._storage import reading
 from nearkin.data import tables
-from nearkin.data.files import NO_NAME, TABLES, Locator, TextWords, brief, locate, text_of
+from nearkin.data.files import NO_NAME, TABLES, Locator, TextWords, brief, locate, locate_all, read_utf8, text_of
 from nearkin.data.formats.binary import read_array
 from nearkin.data.tables import NUMBER, Column, Table, is_frame, kind_of, listed, matches, plain, read_table
 from nearkin.data.vectors import ROWS, flattened, open_rows
@@ -29,11 +29,12 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
     one column of lists, or a column for each rank.
     `text` is as in `nearkin.data.read_table`.
     """
-    where = locate(path, ROWS, text)
+    where, *_ = every = locate_all(path, ROWS, text)
     if where.suffix in TABLES and where.suffix not in _ARRAYS:
         return _of_table(read_table(path, **text))
     with reading(where.path):
-        array = read_array(where) if where.suffix in _ARRAYS else next(open_rows(where, text).read())
+        arrays = [read_array(at) if at.suffix in _ARRAYS else next(open_rows(at, text).read()) for at in every]
+        array = np.concatenate(arrays)
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{where} has shape {array.shape}; neighbours must be (n, k), one row a query")
     return whole_or_text(array, str(where))
@@ -45,11 +46,9 @@ def _of_table(table: Table) -> np.ndarray:
     if width == 1 and columns[0].kind == "list":
         columns[0], width = flattened(columns[0])
     elif any(plain(name) in tables.NAMES["left"] or name.startswith(NO_NAME) for name in table.columns):
-        raise ValueError(
-            f"{table.name} has the columns {listed(table.columns)}; neighbours are one column of lists, or one for "
-            f"each rank: type {table.name}:n1,n2, ...; of hits frame.groupby('query', sort=False).id.apply(list)"
-            ".to_frame().to_parquet('truth.parquet', index=False)"
-        )
+        what = f"{table.name} has the columns {listed(table.columns)}; neighbours are one column of lists, or one"
+        hits = "frame.groupby('query', sort=False).id.apply(list).to_frame().to_parquet('truth.parquet', index=False)"
+        raise ValueError(f"{what} for each rank: type {table.name}:n1,n2, ...; of hits {hits}")
     if all(column.is_numeric for column in columns):
         cells = whole_or_text(np.stack([column.numbers() for column in columns], axis=1), table.name)
     else:
@@ -66,7 +65,7 @@ def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgement
     grade 0 and below, which TREC has too, are not relevant. ValueError for other columns, grades that are no finite
     numbers, and a pair that has two grades.
     """
-    is_trec = not is_frame(source) and str(source).endswith(_TREC)
+    is_trec = not is_frame(source) and str(source).removesuffix(".gz").endswith(_TREC)
     table = _trec(locate(source), text_of(text).encoding) if is_trec else read_table(source, **text)
     query, row, grade = table.roles(("left", "right", "grade")).values()
     grades = grade.numbers().astype(np.float64)
@@ -85,11 +84,12 @@ _TREC = (".txt", ".qrels")
 
 def _trec(where: Locator, encoding: str) -> Table:
     with reading(where.path):
-        lines = where.path.read_text(encoding=encoding).splitlines()
+        lines = read_utf8(where, encoding).decode().splitlines()
     rows = {number: cells for number, line in enumerate(lines, 1) if (cells := line.split())}
     for number, cells in rows.items():
         if len(cells) != 4:
-            raise ValueError(f"{where}, line {number}: {counted(len(cells), 'cell')}; TREC's qrels have four a line")
+            way = "TREC's qrels have four a line; six are a run, which has no grades"
+            raise ValueError(f"{where}, line {number}: {counted(len(cells), 'cell')}; {way}")
     columns = zip(("left", "0", "right", "grade"), zip(*rows.values(), strict=True), strict=False)
     return Table(str(where), {name: Column(name, pa.array(cells), str(where)) for name, cells in columns})
 
@@ -106,10 +106,10 @@ def read_column(
     `several`: columns (n, c) of 0 and 1, of a .npy or `file.csv:a,b`, are read too, as the labels of each row. `long`:
     text has any length, in an array of objects. `text` is as in `nearkin.data.read_table`.
     """
-    where = locate(path, (".npy", *TABLES), text)
+    where, *_ = every = locate_all(path, (".npy", *TABLES), text)
     if where.suffix in _ARRAYS:
         with reading(where.path):
-            array = read_array(where)
+            array = np.concatenate([np.atleast_1d(read_array(at)) for at in every])
         if several and array.ndim == 2 and array.shape[1] > 1:
             return _mask(array, str(where))
         if array.size != len(np.atleast_1d(array)) or not array.size:
@@ -235,7 +235,7 @@ def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:
     if column.kind == "text":
         way = f"type frame[{column.name!r}] = frame[{column.name!r}].map(ast.literal_eval)"
         column.refuse(matches(column.cells, tables.LISTS), "holds lists in text", way)
-        if matches(column.cells, NUMBER).mean() >= 1 - tables.FEW:
+        if matches(column.cells, rf"{NUMBER}|^[-+]?[\d.' ]*\d,\d+$").mean() >= 1 - tables.FEW:
             column.numbers(gaps=True)  # the error for all but a few
     elif kind_of(column.cells.type.value_type) == "float":
         raise ValueError(f"{column.title} holds lists of numbers, which are no categories; name it by read_vectors")

@@ -156,7 +156,8 @@ def _parts_of(folder: Path) -> list[Path]:
     names = [path for path in folder.iterdir() if path.name[0] not in "._"]
     endings = {"/" if path.is_dir() else Locator(path).suffix for path in names}
     if len(endings) != 1 or "/" in endings:
-        what = "holds folders" if "/" in endings else f"is a folder of {sorted(endings)}"
+        kinds = f"is a folder of {sorted(endings)}"
+        what = "holds folders (if called x=1, use pandas.read_parquet)" if "/" in endings else kinds
         way = f"{folder}/**/*{max(endings & {*TABLES}, default='.parquet')}"
         raise ValueError(f"{folder} {what}; give parts of one table by a pattern: {way!r}")
     return names
@@ -272,8 +273,7 @@ def read_text(where: Locator, options: TextOptions) -> Text:
     ValueError that names what to type for another encoding, a first line of numbers under header=True, two columns of
     one name, a first line with several of the four delimiters, a line of another width, and an open quote.
     """
-    with pa.input_stream(str(where.path), compression="detect") as stream:
-        data = _as_utf8(where, stream.read(), options.encoding)
+    data = read_utf8(where, options.encoding)
     header, typed, sizes = options.header, _WORDS.get(options.delimiter or "", options.delimiter), None
     if where.suffix == ".vec":  # word2vec's text format: two sizes, then words and vectors
         header, typed = False, typed or " "
@@ -300,13 +300,13 @@ def read_text(where: Locator, options: TextOptions) -> Text:
     if set(cells.schema.types) != {pa.string()} or not first:
         raise ValueError(f"{where} begins with an empty line, or one that ends within quotes; delete or correct it")
     names = named(where, [column[0].as_py() for column in cells.columns], header)
+    names[:1] = ["word"] if where.suffix == ".vec" else names[:1]
     cells = cells.slice(int(header)).rename_columns(names)
     last = str(cells.columns[-1][-1]) if cells.num_rows else ""
     if "\n" in last and not data.rstrip(b"\r\n").endswith(b'"'):  # it swallowed the lines below it
         raise ValueError(f"{where}: a quote is not closed, before {last[:60]!r}; close it, or delete it")
     if sizes and int(sizes[1]) != cells.num_rows:
-        rows = counted(int(sizes[1]), "row")
-        raise ValueError(f"{where} announces {rows} and has {cells.num_rows:,}; copy it again")
+        raise ValueError(f"{where} announces {counted(int(sizes[1]), 'row')} and has {cells.num_rows:,}; copy it again")
     breaks = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))  # several times as fast as `count`
     line = 1 + header + bool(sizes) if breaks <= cells.num_rows + header else None
     return Text(cells, header, typed and _TITLES.get(typed, typed), line)
@@ -323,16 +323,20 @@ def _cells(data: bytes, mark: str, header: bool, marks: int) -> pa.Table:
     return arrow.read_csv(pa.BufferReader(data), read_options=read, parse_options=parse, convert_options=text)
 
 
-def _as_utf8(where: Locator, data: bytes, encoding: str) -> bytes:
+def read_utf8(where: Locator, encoding: str) -> bytes:
+    """The content of a text file as UTF-8; ValueError that names what to type for another encoding."""
+    with pa.input_stream(str(where.path), compression="detect") as stream:
+        data = stream.read()
     if encoding == "utf-8" and data.isascii() and b"\0" not in data:
         return data  # decoding copies
+    other = f"; it begins with {data[:12]!r}: rename it if that is no text"
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        line, way = 1 + data.count(b"\n", 0, error.start), "for example encoding='cp1252' or 'utf-16'"
+        line, way = 1 + data.count(b"\n", 0, error.start), f"for example encoding='cp1252' or 'utf-16'{other}"
         raise ValueError(f"{where}, line {line} is not {encoding.upper()} text; type its encoding, {way}") from error
     if "\0" in text:
-        raise ValueError(f"{where} holds NUL bytes; type encoding='utf-16', or rename it if its ending names no text")
+        raise ValueError(f"{where} holds NUL bytes; type encoding='utf-16'{other}")
     return data.removeprefix(b"\xef\xbb\xbf") if encoding == "utf-8" else text.removeprefix("\ufeff").encode()
 
 
@@ -357,10 +361,9 @@ def named(where: Locator, cells: list[str], header: bool) -> list[str]:
     if not any(names):
         raise ValueError(f"{where} begins with empty cells: names of columns are needed, or header=False")
     if all(map(NUMBER.fullmatch, cells)):
-        raise ValueError(
-            f"{where} begins with numbers ({', '.join(cells)[:60]}), not with names of columns; type header=False if "
-            "they are data; if pandas wrote them as names, type frame.add_prefix('f').to_csv(...)"
-        )
+        what = f"{where} begins with numbers ({', '.join(cells)[:60]}), not with names of columns"
+        way = "type header=False if they are data; if pandas wrote them as names, frame.add_prefix('f').to_csv(...)"
+        raise ValueError(f"{what}; {way}")
     if twice := [name for name, count in Counter(names).items() if name and count > 1]:
         raise ValueError(f"{where} has two columns called {twice[0]!r}; rename one")
     return [name or f"{NO_NAME}{place})" for place, name in enumerate(names)]
@@ -375,3 +378,21 @@ def unparted(where: object, line: str) -> str:
         f"{where} has a first line without comma, semicolon, tab or bar ({line[:60]}); if it is no header: "
         f"pandas.read_csv(path, skiprows=1), else type what parts its cells{way}"
     )
+
+
+def as_number(column: str, cells: list[str], odd: list[str], few: bool) -> str:
+    """The line of pandas that makes numbers of the different `cells` of a column, of which some are `odd`: by taking
+    away the unit and the marks that all have. Otherwise, where these are `few`, it makes them missing."""
+    for mark, thousands in ((".", ","), (",", ".")):
+        number = rf"(?:\d+|\d{{1,3}}(?:[{thousands}' \xa0]\d{{3}})+)(?:[{mark}]\d+)?"
+        pattern = rf"([^\d\n]*?)[-+]?{number}([^\d\n]*|/\d+)(\n\1[-+]?{number}\2)*"
+        if unit := re.fullmatch(pattern, text := "\n".join(cells)):
+            digits = text.replace(unit[1], "").replace(unit[2], "")
+            signs = {unit[1], unit[2], *re.sub(rf"[\d\n+{mark}-]", "", digits)} - {""}
+            less = "".join(f".str.replace({sign[:40]!r}, '')" for sign in sorted(signs))
+            less += ".str.replace(',', '.')" * (mark == ",")
+            return f"type {column} = {column}{less}.astype(float)"
+    if few:
+        return f"to make them missing, type {column} = pandas.to_numeric({column}, errors='coerce')"
+    numbers = ", ".join(f"{cell[:40]!r}: ..." for cell in odd[:5])
+    return f"write the number of each: {column} = {column}.map({{{numbers}}})"

@@ -103,10 +103,8 @@ def _listed(
         return columns, []
     lacks = f"{file} lacks {counted(len(np.unique(ids[gone])), 'id')} of {columns[side].title}"
     if missing == "raise" or gone.all():
-        raise ValueError(
-            f"{lacks}, the first is {ids[gone][0].item()!r} ({gone.sum():,} of {len(gone):,} rows); add a row for "
-            "each, or type missing='drop' to leave their pairs out"
-        )
+        what = f"{lacks}, the first is {ids[gone][0].item()!r} ({gone.sum():,} of {len(gone):,} rows)"
+        raise ValueError(f"{what}; add a row for each, or type missing='drop' to leave their pairs out")
     kept = {role: values.take(~gone) for role, values in columns.items()}
     return kept, [f"{counted(int(gone.sum()), 'row')} left out: {lacks}"]
 
@@ -144,9 +142,9 @@ def _parts(column: Column) -> np.ndarray:
     """Split as 0, 1, 2: these numbers, or train, valid and test."""
     if column.is_numeric and column.kind != "bool":  # True is not 1, which is validation
         return column.numbers()
-    text = np.array(column.text())
-    column.refuse(~np.isin(text, _PARTS), "holds no part", "it must hold 0, 1, 2 or train, valid, test")
-    return (text[:, None] == _PARTS).argmax(axis=1)
+    places = np.array(column.text())[:, None, None] == [_PARTS, ("0", "1", "2")]
+    column.refuse(~places.any(axis=(1, 2)), "holds no part", "it must hold 0, 1, 2 or train, valid, test")
+    return places.any(axis=1).argmax(axis=1)
 
 
 _VALUES = {  # role -> the argument of `from_pairs`, and what its cells are read as
@@ -249,10 +247,8 @@ def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float
     times, number, sizes = np.unique(interactions.timestamps, return_inverse=True, return_counts=True)
     n, count, parts = len(interactions), len(times), 1 + (valid > 0) + (test > 0)
     if count < parts:
-        raise ValueError(
-            f"timestamps has {counted(count, 'different time')}; a split into {counted(parts, 'part')} by time needs "
-            f"{parts}: call split_random, or type split='random'"
-        )
+        what = f"timestamps has {counted(count, 'different time')}; a split into {counted(parts, 'part')} by time"
+        raise ValueError(f"{what} needs {parts}: call split_random, or type split='random'")
     before = np.concatenate([[0.0], np.cumsum(sizes) / n])  # share of the pairs before each time
     part, stop = np.zeros(n, np.uint8), count  # numbers of times
     for share, low in ((test, parts - 1), (valid, 1)):

@@ -16,7 +16,7 @@ from pyarrow import compute
 
 from nearkin._check import MAX_TEXT, check_choice, too_long
 from nearkin._fields import MISSING, Extra, FileOrFrame, counted
-from nearkin._pairs import ODD_ENDS, Coded, MatrixLike, coded, real_matrix
+from nearkin._pairs import ODD_ENDS, TWO_UNITS, Coded, MatrixLike, check_exact, coded, eras, real_matrix
 from nearkin._storage import reading
 from nearkin.data import files
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
@@ -50,7 +50,8 @@ NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` 
     "one": ("one",),  # with the odd one
     "other": ("other",),
     "similarity": ("similarity", "rating"),
-    "dissimilarity": ("dissimilarity", "distance"),
+    "dissimilarity": ("dissimilarity",),
+    "distance": ("distance",),
     "rater": ("rater", "raterid", "annotator", "worker", "workerid", "participant", "subject", "user"),
     # rows of vectors and of features
     "id": ("id", "ids", "key", "word", "token"),
@@ -81,15 +82,9 @@ LISTS = r"""^[\[{](.*["',\d].*)?[\]}]$|^\(.*,.*\)$"""
 NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^[-+]?(?i:inf|infinity|nan)$"
 NUMERIC = ("integer", "float", "bool", "decimal")  # kinds of cells
 _CANONICAL = r"^(0|-?[1-9][0-9]{0,18})$"
-_ODD_TEXT = rf"{ODD_ENDS}|{LISTS}|[\n\r]|^-1$"
-_FLOATS = r"^-?[0-9]+\.0$|^-?[0-9]\.[0-9]+E\+[0-9]+$"  # pandas beside a missing cell; a narrow column of Excel
-_ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?$"
-_ERAS = (1e8, 1e11, 1e14, 1e17)  # since 1970, from 1973 on: seconds, milliseconds, microseconds, nanoseconds
-_MARKS = (  # around the digits of numbers, and what to put in their place
-    (r"(?<=\d),(?=\d{3}(,|\D|$))", ""),  # thousands
-    (r",", "."),  # a decimal comma
-    (r"(?<=\d)\D(?=\d{3})|^[^\d.+-]+(?=[\d.+-])|(?<=\d)[^\d.].*$", ""),  # "1 000", "$5", "4/5"
-)
+_ITEMS = LISTS + r"|^\d+((\s*[,;|]\s*|\s+)\d+){2,}$|^(array|tensor|frozenset)\("  # 1|2|3, array([1, 2])
+_FLOATS = r"^-?[0-9]+\.0$|^-?[0-9]\.[0-9]+[eE]\+[0-9]+$"  # pandas beside a missing cell; a narrow column of Excel
+_DROP = " by missing='drop'"
 
 
 @dataclass(frozen=True)
@@ -98,6 +93,7 @@ class Column:
 
     `line` is the number of the first cell's line in a text file, by which errors name cells; None: by rows from 0.
     Cells that are `words`, each of which names a row, lack a value only if empty: vocabularies hold "nan" and "null".
+    `drops`: the reader can leave rows out by missing="drop".
     """
 
     name: str
@@ -105,6 +101,7 @@ class Column:
     source: str = "the table"
     line: int | None = None
     words: bool = False
+    drops: bool = False
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -170,6 +167,8 @@ class Column:
     def ids(self) -> Coded:
         """`coded`; ValueError also for -1, fractions, dates, lists, blanks at an end, and a column in which all
         but a few cells are integers."""
+        if self.kind == "float":
+            check_exact(self.cells.to_numpy(zero_copy_only=False), self.title)
         if self.kind not in ("text", "integer"):
             ways = {"list": f"frame.explode({self.name!r})", "float": f"{self._frame}.astype('Int64')"}
             way = ways.get(self.kind, f"{self._frame}.astype(str)")
@@ -178,14 +177,19 @@ class Column:
         if pa.types.is_integer(names.type):
             faults = [(_mask(compute.equal(names, -1)), "holds -1, which is no id,", "leave these rows out")]
         else:
-            words, floats = ~matches(names, _CANONICAL), matches(names, _FLOATS)
-            few = words if words[codes].mean() <= FEW else np.zeros_like(words)
-            strip = f"leave -1 out; type {self._frame}.str.strip() or {self._frame}.map(ast.literal_eval).explode()"
-            mixed = f"leave these rows out, or write all ids as text: {self._frame} = 'i' + {self._frame}.astype(str)"
-            whole = f"if no program rounded them, type {self._frame} = {self._frame}.astype('Int64')"
+            words, floats, lists = ~matches(names, _CANONICAL), matches(names, _FLOATS), matches(names, _ITEMS)
+            few, cells = words if words[codes].mean() <= FEW else np.zeros_like(words), self._frame
+            strip = f"type {cells} = {cells}.map(lambda cell: ' '.join(str(cell).split()).strip('\\u200b\\ufeff\\0'))"
+            is_quoted = matches(names.filter(pa.array(lists)), "[\"']").any()
+            parted = ".map(ast.literal_eval)" if is_quoted else r".str.findall(r'\b\d+\b')"
+            explode = f"type frame = frame.assign(**{{{self.name!r}: {cells}{parted}}}).explode({self.name!r})"
+            one = f"type {cells} = 'i' + {cells}.astype(str)"
+            whole = f"if no program rounded them, type {cells} = {cells}.astype('Int64')"
             faults = [
-                (matches(names, _ODD_TEXT), "has ids with blanks at an end, line breaks, lists in text, or -1", strip),
-                (few, "holds integers but", mixed),
+                (matches(names, ODD_ENDS + r"|[\n\r]"), "has ids with blanks at an end, or line breaks,", strip),
+                (lists, "has lists in text", f"{explode}, or where each is one id {one}"),
+                (matches(names, "^-1$"), "holds -1, which is no id,", "leave these rows out"),
+                (few, "holds integers but", f"leave these rows out, or to write all ids as text {one}"),
                 (floats & floats.all(), "holds integers as some program writes floats,", whole),
             ]
         for wrong, what, way in faults:
@@ -215,17 +219,12 @@ class Column:
         if not gaps:
             self.complete("numbers")
         wrong = ~(self.missing | matches(self.cells, NUMBER))
-        self.refuse(wrong, "holds no plain number", self._as_number(str(self.cells[int(wrong.argmax())])))
-        numbers = np.full(len(self), np.nan)
-        numbers[~self.missing] = self.take(~self.missing).cells.cast(pa.float64()).to_numpy()
-        return numbers
-
-    def _as_number(self, cell: str) -> str:
-        """The line of pandas that makes numbers of cells such as this one."""
-        for mark, new in _MARKS:
-            if odd := re.search(mark, cell):
-                return f"type {self._frame} = {self._frame}.str.replace({odd[0][:40]!r}, {new!r}).astype(float)"
-        return f"type {self._frame} = {self._frame}.map({{{cell[:40]!r}: 1, ...}})"
+        if wrong.any():
+            cells, odd = (self.take(rows).strings().unique().to_pylist()[:1000] for rows in (~self.missing, wrong))
+            way = files.as_number(self._frame, cells, odd, bool(wrong.mean() <= FEW))
+            raise self.fault(wrong, "holds no plain number", way)
+        present = compute.if_else(pa.array(self.missing), None, self.cells)
+        return present.cast(pa.float64()).to_numpy(zero_copy_only=False)
 
     @property
     def is_numeric(self) -> bool:
@@ -239,17 +238,17 @@ class Column:
 
         ValueError for dates in another form, and for numbers of two units, such as seconds and milliseconds.
         """
-        try:
-            numbers = self.numbers()
-        except ValueError:
+        if not replace(self, cells=self.cells[:1]).is_numeric:
             return self._dates()  # its errors name what is neither
-        low, high = numbers.min(), numbers.max()
-        if low < 0 or np.diff(np.searchsorted(_ERAS, [low, high], side="right")):  # else of one unit
-            era = np.searchsorted(_ERAS, np.abs(numbers), side="right")
-            way = f"bring them to one: {self._frame} = {self._frame}.where({self._frame} < 1e11, {self._frame} / 1000)"
-            way += f"; if they are no times, leave them out: frame = frame[{self._frame} > 1e8]" * bool(low < 1e8)
-            what = "has times of two units, such as seconds and milliseconds, or before 1973,"
-            self.refuse(era < era.max(), what, way)
+        numbers = self.numbers()
+        if (low := numbers.min()) < 0 or np.diff(eras(np.array([low, numbers.max()]))):  # else of one unit
+            era, cells = eras(numbers), self._frame
+            last, first = int(era.max()), max(int(era.min()), 1)
+            way = f"{cells} = {cells}.where({cells} < {10.0 ** (5 + 3 * last):.0e}, {cells} / {1000 ** (last - first)})"
+            way += f"; if they are no times, leave them out: frame = frame[{cells} > 1e8]" * bool(low < 1e8)
+            usual = last - np.bincount(era)[::-1].argmax()
+            wrong = (era != usual) | ((numbers < 0) & (era < 1))
+            self.refuse(wrong, f"has {TWO_UNITS}, or before 1973,", f"bring them to one: {way}")
         return numbers
 
     def _dates(self) -> np.ndarray:
@@ -258,13 +257,18 @@ class Column:
         for form in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
             with suppress(pa.ArrowInvalid):
                 return cells.cast(form, safe=False).to_numpy(zero_copy_only=False)
-        odd = ~matches(cells, _ISO)
-        way = f"type {self._frame} = pandas.to_datetime({self._frame}, format='mixed', utc=True, dayfirst=True)"
+        days = compute.strptime(compute.utf8_slice_codeunits(cells, 0, 10), "%Y-%m-%d", "s", error_is_null=True)
+        odd, order, either = _mask(days.is_null()), "", ""
+        if starts := re.findall(r"\n(\d\d?)\D(\d\d?)\D", "\n".join(["", *cells.to_pylist()])):
+            day, month = np.array(starts, int).max(axis=0).tolist()
+            order = f", dayfirst={day > 12 or month <= 12}"
+            either = "; where the month is first, dayfirst=False" * (max(day, month) <= 12)
+        way = f"type {self._frame} = pandas.to_datetime({self._frame}, format='mixed', utc=True{order}){either}"
         raise self.fault(odd if odd.any() else ~odd, "holds no number and no ISO date (2026-11-28 17:05:00)", way)
 
     def complete(self, what: str) -> None:
         """ValueError for a missing cell."""
-        self.refuse(self.missing, f"has missing {what}", "fill them, or leave these rows out by missing='drop'")
+        self.refuse(self.missing, f"has missing {what}", f"fill them, or leave these rows out{_DROP * self.drops}")
 
     def refuse(self, wrong: np.ndarray, what: str, way: str) -> None:
         """ValueError for the cells where `wrong` (n,) is True: the first ones, and the way out."""
@@ -272,11 +276,12 @@ class Column:
             raise self.fault(wrong, what, way)
 
     def fault(self, wrong: np.ndarray, what: str, way: str) -> ValueError:
-        """The error of `refuse`."""
         rows = np.flatnonzero(wrong)
         if rows[-1] <= 1 and self.line != 1 and len(self) > 2 and self.kind == "text":
             skipped = [*range(1, int(rows[-1]) + 2)]
             way = f"if they are further lines of the header: pandas.read_csv(path, skiprows={skipped}); else {way}"
+        elif rows[-1] == 0 and self.line == 1 and len(self) > 1:
+            way = f"if line 1 names the columns, leave header=False out; else {way}"
         way += "; first frame = frame.to_pandas()" * self.source.endswith("of polars")
         shown = ", ".join(f"{str(self.cells[row].as_py())[:60]!r} in {self._place(row)}" for row in rows[:3].tolist())
         more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
@@ -336,8 +341,7 @@ def plain_cells(values: "pa.Array | pa.ChunkedArray") -> pa.Array:
     that is null as ""."""
     cells = values
     if isinstance(values, pa.ChunkedArray):
-        few = values.chunk(0) if values.num_chunks else pa.array([], values.type)  # as it is: joining copies
-        cells = pa.concat_arrays(values.chunks) if values.num_chunks > 1 else few
+        cells = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()  # which copies
     if isinstance(cells, pa.ExtensionArray):
         uuid = cells.type.extension_name == "arrow.uuid"
         cells = pa.array([None if cell is None else str(cell) for cell in cells.to_pylist()]) if uuid else cells.storage
@@ -487,7 +491,7 @@ def with_rows(table: Table) -> Table:
     columns = list(table.columns.values())
     if columns and not len(columns[0]) and not table.shape:
         raise ValueError(f"{table.name} has a header and no rows; at least one row is needed")
-    if len(columns) > 1 and table.header is not False and all(column.kind == "text" for column in columns):
+    if columns and table.header is not False and all(column.kind == "text" for column in columns):
         again = np.ones(len(columns[0]), bool)
         for column in columns:
             if again.any():
@@ -586,7 +590,7 @@ def complete(columns: dict[str, Column], missing: str) -> tuple[dict[str, Column
     """The rows in which no cell of the columns, by role, is missing if that is "drop", and a note that counts the
     others; ValueError where none is complete."""
     if missing == "raise":
-        return columns, []
+        return {role: replace(column, drops=True) for role, column in columns.items()}, []
     check_choice(missing, "missing", ("raise", "drop"))
     gone = np.any([column.missing for column in columns.values()], axis=0)
     gaps = ", ".join(f"{c.missing.sum():,} without {c.name}" for c in columns.values() if c.missing.any())

@@ -23,7 +23,8 @@ from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, nu
 from nearkin.data.formats.binary import open_counted, open_hdf5, open_numpy, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows
 from nearkin.data.formats.parquet import open_file
-from nearkin.data.tables import NAMES, NUMERIC, Column, Table, is_frame, listed, plain, plain_cells, read_table
+from nearkin.data.tables import LISTS, NAMES, NUMERIC, Column, Table, is_frame, listed, matches, plain, plain_cells
+from nearkin.data.tables import read_table as read_table
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 _TAKE = 1024  # rows fetched through one memory map: bounds the pages that random access keeps resident
@@ -49,10 +50,8 @@ class VectorFile:
         self.dtype: np.dtype = one.dtype
         for part in self._parts:
             if (part.shape[1], part.dtype) != (one.shape[1], one.dtype):
-                raise ValueError(
-                    f"{part.where} has {counted(part.shape[1], 'column')} of {part.dtype}, {one.where} has "
-                    f"{counted(one.shape[1], 'column')} of {one.dtype}; all files of one array must agree"
-                )
+                sizes = (f"{at.where} has {counted(at.shape[1], 'column')} of {at.dtype}" for at in (part, one))
+                raise ValueError(f"{', '.join(sizes)}; all files of one array must agree")
         several = f"{counted(len(parts), 'file')} of {counted(len(self), 'row')}, the first is " * (len(parts) > 1)
         self.about: str = one.about and several + one.about
         self.chunk_rows: int = max(1, CHUNK_BYTES // (4 * one.shape[1]))
@@ -134,10 +133,9 @@ class VectorFile:
             zeros += (np.flatnonzero(~chunk.any(axis=1)) + done).tolist() if cosine else []
             done += len(chunk)
         if bad:
-            raise ValueError(
-                f"{self.name} contains NaN or infinity (as float32) in {len(bad):,} of {counted(len(self), 'row')}, "
-                f"the first is row {bad[0]}; remove these rows, for example X[np.isfinite(X).all(axis=1)], or fill them"
-            )
+            what = f"NaN or infinity (as float32) in {len(bad):,} of {counted(len(self), 'row')}"
+            way = f"the first is row {bad[0]}; remove these rows, as X[np.isfinite(X).all(axis=1)], or fill them"
+            raise ValueError(f"{self.name} contains {what}, {way}")
         if zeros:
             raise ValueError(zero_rows(self.name, len(zeros), len(self), zeros[0]))
 
@@ -206,23 +204,24 @@ def open_vectors(
     return file
 
 
+_LISTS = rf"{LISTS}|^(array|tensor)\(|^[-+\d.e]+([\s,;]+[-+\d.e]+)+$"  # of numbers, in text
+
+
 def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str], str | None]:
     """The columns of vectors, and that of ids or None, by their names and types.
 
     Without a header, words in column "0" name rows. ValueError that names what to type: for several columns of lists,
     for none and no numbered columns of one prefix.
     """
-    numeric = [
-        name
-        for name, column in table.columns.items()
-        if column.kind in NUMERIC or replace(column, cells=column.cells[:1]).is_numeric
-    ]
+    heads = {name: replace(column, cells=column.cells[:1]) for name, column in table.columns.items()}
+    numeric = [name for name, head in heads.items() if head.kind in NUMERIC or head.is_numeric]
     if [column.kind for column in table.columns.values()] == ["text"] and not numeric and table.header is not None:
         raise table.lacks("id")
     every = [name for role in ("id", "left", "right") for name in table.columns if plain(name) in NAMES[role]]
     first = [name for name in every if plain(name) in NAMES["id"]]
     ids = next((names[0] for names in (first, every) if len(names) == 1), None)
-    ids = "0" if table.header is False and "0" not in numeric else ids
+    if table.header is False and "0" in heads and ("0" not in numeric or not table.columns["0"].is_numeric):
+        ids = "0"
     if typed is not None:
         return [table.column(name, "columns").name for name in typed], None if ids in typed else ids
     lists = [name for name, column in table.columns.items() if column.kind == "list"]
@@ -231,8 +230,10 @@ def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str],
         return names, ids
     what = f"{table.name} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
     way = f"type which hold the vectors: columns=[{listed(map(repr, lists or numeric))}]"
-    if not lists and not {*numeric} - {ids}:
-        way = f"lists in text are read by frame[{list(table.columns)[-1][:40]!r}].map(ast.literal_eval)"
+    for name, head in () if lists else heads.items():
+        if head.kind == "text" and name != ids and matches(head.cells, _LISTS).all():
+            way = rf"of lists in text, type frame[{name!r}] = frame[{name!r}].str.findall(r'-?\b\d[\d.e+-]*')"
+            way += ".map(lambda row: [*map(float, row)])"
     raise ValueError(f"{what}, of {listed(table.columns)}; {way}{table.if_data}")
 
 

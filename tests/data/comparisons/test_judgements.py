@@ -24,7 +24,7 @@ def rated(rng, raters=1, n=12, noise=None, repeats=1, share=1.0):
         for i, j in list(combinations(range(n), 2)) * repeats
         if rng.random() < share
     ]
-    return nk.read_comparisons(pd.DataFrame(rows, columns=["a", "b", "dissimilarity", "annotator"]))
+    return nk.read_comparisons(pd.DataFrame(rows, columns=["a", "b", "rating", "rater"]), form="rated", scale=(99, -99))
 
 
 def ranked(rng, count=60):

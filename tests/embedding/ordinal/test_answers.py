@@ -141,7 +141,7 @@ def rated(points, rng, raters, noise=0.5, chance=0):
         for rater in range(raters)
         for a, b, distance in zip(i, j, np.linalg.norm(points[i] - points[j], axis=1), strict=True)
     ]
-    return read_comparisons(pd.DataFrame(rows, columns=["a", "b", "dissimilarity", "annotator"]))
+    return read_comparisons(pd.DataFrame(rows, columns=["a", "b", "rating", "rater"]), form="rated", scale=(99, -99))
 
 
 def triplets(points, rng, count=900):

@@ -60,10 +60,8 @@ def comparisons_from_array(
         raise ValueError("comparisons is empty; at least one row is needed")
     largest = int(rows.max())
     if objects is None and largest > max(MOST_OBJECTS, 10 * rows.size):
-        raise ValueError(
-            f"comparisons has the index {largest:,}; an embedding has a row for each index from 0. For ids, use "
-            "nearkin.data.comparisons_from_names(rows)"
-        )
+        way = "an embedding has a row for each index from 0. For ids, use nearkin.data.comparisons_from_names(rows)"
+        raise ValueError(f"comparisons has the index {largest:,}; {way}")
     names = np.arange(largest + 1) if objects is None else _check.as_array(cast("ArrayLike", objects), "objects")
     if form == "odd-one-out":
         if rows.shape[1] != 3:
@@ -112,10 +110,8 @@ def orient(indices: np.ndarray, responses: np.ndarray, name: str = "responses") 
         raise ValueError(f"{name} has shape {responses.shape}; it must be ({len(indices)},), one response a comparison")
     if responses.dtype.kind != "b" and not (responses.dtype.kind in "iuf" and np.isin(responses, (-1, 1)).all()):
         shown = list(dict.fromkeys(map(repr, responses[:100].tolist())))
-        raise ValueError(
-            f"{name} holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the row is the "
-            f"answer. For 0 and 1 pass {name} == 1"
-        )
+        what = f"{name} holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1"
+        raise ValueError(f"{what}: whether the row is the answer. For 0 and 1 pass {name} == 1")
     turned = indices[:, {2: [1, 0], 3: [0, 2, 1], 4: [2, 3, 0, 1]}[indices.shape[1]]]  # 2: judgements of two pairs
     return np.where((responses > 0)[:, None], indices, turned)
 

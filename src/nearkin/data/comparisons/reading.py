@@ -24,7 +24,7 @@ from nearkin.data.vectors import ROWS, open_vectors, table_rows
 from nearkin.records import Comparisons, Reading
 
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
-_RATINGS = ("similarity", "dissimilarity")
+_RATINGS = ("similarity", "dissimilarity", "distance")
 
 
 class _Way(NamedTuple):
@@ -46,8 +46,9 @@ _WAYS = (
     _Way("triplet", ("anchor", "first", "second"), "response", without=("third", "odd")),
     _Way("odd-one-out", ("odd", "one", "other")),
     _Way("odd-one-out", ("first", "second", "third"), "response", is_told=False),
-    _Way("rated", ("first", "second"), "dissimilarity", without=()),
+    _Way("rated", ("first", "second"), "distance", without=()),
     _Way("rated", ("first", "second"), "similarity", is_told=False),
+    _Way("rated", ("first", "second"), "dissimilarity", is_told=False),
 )
 
 
@@ -86,8 +87,8 @@ def read_comparisons(
         three shown; anchor and those ranked; the two rated.
     response: the column of answers, or of ratings. An answer is the name of a shown object or of its column, or its
         place, 1, 2 or 3; "column=value" names the value that chooses the first object.
-    scale: for "rated": the rating that means farthest, and the one that means nearest, (1, 7) or (7, 1). Columns called
-        distance or dissimilarity need none.
+    scale: for "rated": the rating that means farthest, and the one that means nearest, (1, 7) or (7, 1). A column
+        called distance needs none.
     rater: the column of who answered.
     header, delimiter, encoding: as in `nearkin.data.read_table`.
     missing: "raise" a ValueError for rows without an answer or an object and for rows that repeat an object, or "drop"
@@ -161,7 +162,7 @@ def _roles(
         return way.form, objects, {}
     if way.answer == "response":
         return way.form, objects, rest.roles(["response"], response=answer)
-    ratings = rest.roles([], **dict.fromkeys(_RATINGS[: 1 if answer else 2], answer))
+    ratings = rest.roles([], **dict.fromkeys(_RATINGS[: 1 if answer else 3], answer))
     if len(ratings) != 1:
         raise ValueError(f"{table.name} has not one column of ratings; type response=..., of {listed(rest.columns)}")
     return way.form, objects, {"rating": next(iter(ratings.values()))}
@@ -201,15 +202,13 @@ def _untold(table: Table, form: str | None) -> ValueError:
     forms = f"'triplet' (response=... is the nearer of two), 'odd-one-out', 'ranking', or 'rated' with {scale}"
     rated = f", and {scale}, the rating that means farthest first" * (form == "rated")
     told, untold = ("", f", and form={forms}") if form is None else (f" as {form!r}", rated)
-    return ValueError(
-        f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row{told}. "
-        f"Call them {usual}; or type columns=[...], those of objects{untold}{table.if_data}"
-    )
+    what = f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row{told}"
+    return ValueError(f"{what}. Call them {usual}; or type columns=[...], those of objects{untold}{table.if_data}")
 
 
 def _scale_of(rating: Column) -> str:
-    ratings = rating.numbers(gaps=True)
-    return f"scale=({np.nanmin(ratings):g}, {np.nanmax(ratings):g})"
+    far, near = np.nanpercentile(rating.numbers(gaps=True), (0, 100))
+    return f"scale=({near:g}, {far:g})" if plain(rating.name) == "dissimilarity" else f"scale=({far:g}, {near:g})"
 
 
 def _rows(
@@ -251,15 +250,12 @@ def _joined(parts: list[Coded]) -> Coded:
 def _on_scale(rating: Column, scale: tuple[float, float] | None) -> tuple[np.ndarray, bool]:
     """Ratings (n,), and whether a high one means near; ValueError for one outside of the scale."""
     ratings = rating.numbers().astype(np.float64)
-    if scale is None and plain(rating.name) in NAMES["dissimilarity"]:
-        least = 0 if plain(rating.name) == "distance" else -np.inf  # a dissimilarity may be a difference
-        rating.refuse((ratings < least) | np.isinf(ratings), "is no distance", "leave rows without an answer out")
+    if scale is None and plain(rating.name) in NAMES["distance"]:
+        rating.refuse((ratings < 0) | np.isinf(ratings), "is no distance", "leave rows without an answer out")
         return ratings, False
     if scale is None:
-        raise ValueError(
-            f"{rating.title} holds ratings; type the scale, the rating that means farthest first: {_scale_of(rating)} "
-            "if these are its ends and a high rating means near"
-        )
+        ends = f"{_scale_of(rating)} if these are its ends, or round the other way"
+        raise ValueError(f"{rating.title} holds ratings; type the scale, the rating that means farthest first: {ends}")
     low, high = sorted(scale)
     outside = (ratings < low) | (ratings > high)
     rating.refuse(outside, f"is outside the scale from {low:g} to {high:g}", "leave rows without an answer out")
@@ -286,7 +282,11 @@ def _chosen(answer: Column, shown: np.ndarray, names: list[str], value: str | No
     way = f"an answer is the name of a shown object or of its column ({listed(names)}), or a place"
     if len(names) == len(kinds) == 2:
         way += f"; or type response='{answer.name}={cells[0]}' with the value that chooses {names[0]}"
-    answer.refuse(~best.any(axis=1), "holds no answer", f"{way}; leave rows without an answer out")
+    if len(names) > 2 and "0" in kinds:
+        way += f", which count from 1: of 0, 1, 2 type frame[{answer.name!r}] = frame[{answer.name!r}] + 1"
+    elif best.any(axis=1).mean() > 0.5:
+        way += "; leave rows without an answer out"
+    answer.refuse(~best.any(axis=1), "holds no answer", way)
     return best.argmax(axis=1)
 
 

@@ -138,11 +138,9 @@ def split_comparisons(
     marked = np.isin(held, rng.permutation(names)[: round(share * len(names))]).reshape(-1, 2, 2).any(axis=2)
     train, test = held_out_parts(comparisons, np.isin(number, number[marked]), by == "questions")
     if not len(train) or not len(test):
-        raise ValueError(
-            f"test_size is {test_size}: a split of {counted(len(comparisons), 'comparison')} by {by} leaves "
-            f"{len(train)} to train on and {len(test)} to test; choose another test_size, or collect more"
-            f"{' ratings by one rater: two make a comparison' if rated else ''}"
-        )
+        what = f"test_size is {test_size}: a split of {counted(len(comparisons), 'comparison')} by {by} leaves"
+        way = "choose another test_size, or collect more" + " ratings by one rater: two make a comparison" * bool(rated)
+        raise ValueError(f"{what} {len(train)} to train on and {len(test)} to test; {way}")
     return comparisons.take(train), comparisons.take(test)
 
 

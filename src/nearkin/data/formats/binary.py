@@ -28,10 +28,8 @@ _DEFLATED = 1_032  # bytes that one byte of deflate holds at most; other compres
 def check_size(name: str, announced: int, stored: int, *, packed: bool = False) -> None:
     """ValueError unless a file or stream stores what its header announces: these bytes, or `packed` ones for them."""
     if announced > stored * _DEFLATED if packed else announced != stored:
-        raise ValueError(
-            f"{name} is truncated or damaged: its header announces {announced:,} bytes, and its file stores "
-            f"{stored:,} of them; write it again, with all its values"
-        )
+        what = f"its header announces {announced:,} bytes, and its file stores {stored:,} of them"
+        raise ValueError(f"{name} is truncated or damaged: {what}; write it again, with all its values")
 
 
 Header = tuple[tuple[int, ...], str, np.dtype]
@@ -42,10 +40,8 @@ def _read_header(file: IO[bytes], name: str, size: int) -> Header:
     read = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
     shape, fortran, dtype = read(file)
     if dtype.kind not in "fiubcUSMm" or not dtype.itemsize:
-        raise ValueError(
-            f"{name} has dtype {dtype}; it must hold numbers or text: np.save(file, np.asarray(X, np.float32)). Python "
-            "objects are not read, because unpickling runs foreign code"
-        )
+        way = "np.save(file, np.asarray(X, np.float32)). Python objects are not read: unpickling runs foreign code"
+        raise ValueError(f"{name} has dtype {dtype}; it must hold numbers or text: {way}")
     check_size(name, file.tell() + math.prod(shape) * dtype.itemsize, size)
     return shape, "F" if fortran else "C", dtype
 
@@ -117,11 +113,9 @@ def read_sparse(where: Locator) -> sp.coo_matrix:
 def choose_name(where: Locator, names: list[str]) -> str:
     """The one of an archive's `names` that is asked for, or the only one; ValueError that lists them otherwise."""
     if where.key is None and is_sparse(names):
-        raise ValueError(
-            f"{where.path} holds a sparse matrix. If these are pairs, a row for each user, call read_interactions; if "
-            "they are vectors or other values, write them dense: "
-            f"np.save('X.npy', scipy.sparse.load_npz({str(where.path)!r}).toarray())"
-        )
+        pairs = "If these are pairs, a row for each user, call read_interactions"
+        dense = f"write them dense: np.save('X.npy', scipy.sparse.load_npz({str(where.path)!r}).toarray())"
+        raise ValueError(f"{where.path} holds a sparse matrix. {pairs}; if they are vectors or other values, {dense}")
     key = names[0] if where.key is None and len(names) == 1 else where.key
     if key is None or key not in names:
         listed = ", ".join(f"{where.path}:{name}" for name in names)
@@ -180,10 +174,9 @@ def open_counted(where: Locator) -> FileRows:
     dtype, shape = np.dtype(_VALUES[where.suffix]), tuple(np.fromfile(where.path, "<u4", 2).tolist())
     values = math.prod(shape)
     if where.suffix == ".ibin" and values and where.size == 8 + 8 * values:
-        raise ValueError(
-            f"{where} holds {shape[0]} lists of {shape[1]} neighbours, then their distances; write the lists alone: "
-            f"np.save('truth.npy', np.fromfile({str(where.path)!r}, '<i4')[2 : 2 + {values}].reshape{shape})"
-        )
+        way = f"np.save('truth.npy', np.fromfile({str(where.path)!r}, '<i4')[2 : 2 + {values}].reshape{shape})"
+        what = f"{where} holds {shape[0]} lists of {shape[1]} neighbours, then their distances"
+        raise ValueError(f"{what}; write the lists alone: {way}")
     check_size(str(where), 8 + values * dtype.itemsize, where.size)
     return FileRows(where, shape, dtype, lambda: np.memmap(where.path, dtype, "r", 8, shape))
 
@@ -208,10 +201,8 @@ def _check_stored(data: Extra, name: str, size: int) -> None:
     made, stored = data.id.get_create_plist(), min(data.id.get_storage_size(), size)
     filters = {made.get_filter(number)[0] for number in range(made.get_nfilters())}
     if data.is_virtual or made.get_external_count() or not filters <= _FILTERS:
-        raise ValueError(
-            f"{name} is stored in other files, or needs a plug-in (filters {sorted(filters)}); write its values into "
-            "this one: create_dataset(data=X, compression='gzip')"
-        )
+        way = "write its values into this one: create_dataset(data=X, compression='gzip')"
+        raise ValueError(f"{name} is stored in other files, or needs a plug-in (filters {sorted(filters)}); {way}")
     if data.chunks is not None:
         chunks = math.prod(-(-n // chunk) for n, chunk in zip(data.shape, data.chunks, strict=True))
         stored = stored if data.id.get_num_chunks() == chunks else 0

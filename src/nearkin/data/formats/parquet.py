@@ -64,10 +64,8 @@ def read_frame(where: Locator) -> pa.Table:
             check_depth(data)
             table = json.read_json(pa.BufferReader(data))
         except (pa.ArrowInvalid, ValueError) as error:
-            raise ValueError(
-                f"{where.path} cannot be read as JSON lines ({str(error)[:200]}): every line must be one object, "
-                '{"id": "a", "vector": [0.5, 1]}, with values of one type under each name'
-            ) from error
+            way = 'every line must be an object, {"id": "a", "vector": [0.5, 1]}, values of one type under each name'
+            raise ValueError(f"{where.path} cannot be read as JSON lines ({str(error)[:200]}): {way}") from error
     else:
         with pa.OSFile(str(where.path)) as stream:
             is_file = stream.read(6) == b"ARROW1"  # else a stream
