@@ -9,6 +9,7 @@ PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
 
 demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo --overwrite
+	@echo "The command nearkin, in this shell: . $(BIN)/activate"
 
 # Side by side: the type checker alone would leave a core idle for a minute.
 test: $(DEV)
