@@ -75,17 +75,18 @@ def test_inverted_lists_that_hold_too_few_say_so():
 
 @each("hasher", [ITQ(16, random_state=0), OgE(12, random_state=0), RandomHyperplanes(16, random_state=0)])
 def test_bits_by_products_with_signs_and_by_plain_faiss(hasher, tmp_path):
-    index = Index.build(X, hasher, IDS["strings"], "hamming")
+    rows, asked = (each.astype(np.float64) + 1e8 for each in (X, Q))  # float32 would lose them
+    index = Index.build(rows, hasher, IDS["strings"], "hamming")
     index.save(tmp_path / "bits")
     plain = faiss.read_index_binary(str(tmp_path / "bits" / "index.faiss"))
-    codes = index.quantizer.encode(Q)
-    np.testing.assert_array_equal(plain.search(codes, 8)[0], index.search(Q, 8)[0])
+    codes = index.quantizer.encode(asked)
+    np.testing.assert_array_equal(plain.search(codes, 8)[0], index.search(asked, 8)[0])
     assert index.bytes_per_vector == 2
-    signs = np.where(index.quantizer.project(X) >= 0, 1, -1)
-    expected = index.quantizer.project(Q) @ signs.T
-    scores = index.search(Q, 5, asymmetric=True)[0]
+    signs = np.where(index.quantizer.project(rows) >= 0, 1, -1)
+    expected = index.quantizer.project(asked) @ signs.T
+    scores = index.search(asked, 5, asymmetric=True)[0]
     np.testing.assert_allclose(scores, -np.sort(-expected, axis=1)[:, :5], rtol=1e-3, atol=1e-4)
-    assert (index.search(Q, 2, among=["row-é7"], asymmetric=True)[1] == ["row-é7", ""]).all()
+    assert (index.search(asked, 2, among=["row-é7"], asymmetric=True)[1] == ["row-é7", ""]).all()
 
 
 def test_bad_folders(tmp_path):

@@ -261,7 +261,7 @@ class Query:
         self, Q: np.ndarray, k: int, selection: Selection, queries: np.ndarray, allowed: np.ndarray | None, more: int
     ) -> Found:
         """Scores and positions (q, k) for Q (q, d), these `queries` of the selection; `more` may have to be dropped."""
-        if Q.dtype != np.uint8:
+        if self.metric != "hamming":  # whose bits of queries are formed like those of vectors, in the type given
             Q = normalised(Q) if self.metric == "cosine" else Q.astype(np.float32, copy=False)
         n = self.faiss_index.ntotal
         wanted = k if self.oversample is None else int(min(n, np.ceil(k * self.oversample)))
