@@ -15,9 +15,10 @@ demo: $(STAMP)
 test: $(DEV)
 	$(MAKE) --jobs 2 check suite
 
-# Compiled tests are kept whatever the environment says: else every process compiles all of them again.
+# What failed the last time comes first. Compiled tests are kept whatever the environment says: else every process
+# compiles all of them again.
 suite: $(DEV)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --failed-first
 
 check: $(DEV)
 	$(BIN)/ruff check .
