@@ -64,13 +64,11 @@ def _later(row: dict[str, Any]) -> list[str]:
 def _updates(results: Results) -> Iterable[Table]:
     """Fold-in and warm start beside a refit."""
     found = results.read("two_tower_updates") or []
-    columns = ["data", "what", "NDCG@20 of a refit", "share of it, mean", "lowest", "CPU s", "refit's", "lambda given"]
+    columns = ["data", "what", "NDCG@20 of a refit", "share of it, mean", "lowest", "CPU s", "refit's"]
     table = Table("two-tower-updates", "New users and a night's pairs without a new fit", columns, "two_tower_updates")
     for key, rows in grouped(found, "set", "what").items():
         shares = [row["ndcg"] / row["refit"] for row in rows]
-        times = [[row[name] for row in rows if name in row] for name in ("seconds", "refit seconds")]
-        given = [row["lambda given seconds"] for row in rows if "lambda given seconds" in row]
-        means = [number(sum(values) / len(values)) if values else "" for values in (*times, given)]
+        means = [number(sum(row[name] for row in rows) / len(rows)) for name in ("seconds", "refit seconds")]
         share = [f"{sum(shares) / len(shares):.3f}", f"{min(shares):.3f}"]
         table.rows.append([*key, mean(rows, "refit", 4), *share, *means])
     if table.rows:
