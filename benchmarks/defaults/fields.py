@@ -72,7 +72,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "quantization.training.space_share": (0.0, 1.0),
     "embedding.two_tower.choice.temperatures": ((0.37, 0.21, 0.12), (0.37, 0.28, 0.21, 0.16, 0.12, 0.09, 0.07)),
     "embedding.two_tower.choice.strengths": ((0.25,), (0.5, 0.125)),
-    "embedding.two_tower.choice.imputed": ((0.2, 0.2), (0.3, 0.3)),
+    "embedding.two_tower.choice.imputed": (((0.2, 0.5),), ((0.2, 0.5), (0.3, 0.5))),
 }
 
 # names of limits, of which more would only take longer
