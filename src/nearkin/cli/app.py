@@ -267,7 +267,7 @@ def _meant(text: str, ctx: typer.Context) -> str:
     if typed is None or typed[1] is None:
         return f"; if it is to be written: --out {typed[2]}" if typed is not None and "--out" in names else ""
     near = [name for name, about in names.items() if re.match(rf"(The |A )?{typed[1]}s?\b", about, re.IGNORECASE)]
-    return f"; {typed[1]} are given by {', '.join(near)}" if near else ""
+    return f"; {typed[1]} are given by {', '.join(near)}" if near and "Possible" not in text else ""
 
 
 app: typer.Typer = typer.Typer(name="nearkin", cls=CommandGroup, rich_markup_mode="markdown", context_settings=CONTEXT)
