@@ -92,7 +92,7 @@ class Column:
     """A column called `name` of the table `source`: text of a file, or typed cells of Arrow.
 
     `line` is the number of the first cell's line in a text file, by which errors name cells; None: by rows from 0.
-    Cells that are `words`, each of which names a row, lack a value only if empty: vocabularies hold "nan" and "null".
+    Cells that are `words`, each of which names a row, lack a value only as "" and "\\N": vocabularies hold "nan".
     `drops`: the reader can leave rows out by missing="drop".
     """
 
@@ -124,7 +124,7 @@ class Column:
     def missing(self) -> np.ndarray:
         """Mask (n,) of cells without a value."""
         if self.kind == "text":
-            return _mask(compute.is_in(self.cells, pa.array(MISSING[:1] if self.words else MISSING)))
+            return _mask(compute.is_in(self.cells, pa.array(["", "\\N"] if self.words else MISSING)))
         return _mask(compute.is_null(self.cells, nan_is_null=True))
 
     def take(self, keep: np.ndarray) -> "Column":
