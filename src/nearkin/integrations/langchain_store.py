@@ -34,8 +34,7 @@ class LangChainStore(VectorStore):
 
     `quantizer`: None for exact search; bytes a vector, for codes that are trained once 10,000 documents are there; or a
     fitted quantizer. `keep_vectors`, `oversample`: rescoring, as in `Index.build` and
-    `Index.search`. `store.documents.index` is the index. An argument that a method does not know is a TypeError; a
-    filter's key that no document has is a ValueError.
+    `Index.search`. `store.documents.index` is the index. An argument that a method does not know is a TypeError.
     """
 
     def __init__(self, embedding: Embeddings, quantizer: Quantizer | int | None = None, **rescoring: Extra) -> None:
@@ -88,10 +87,6 @@ class LangChainStore(VectorStore):
         values = filter.items() if isinstance(filter, dict) else ()
         if not values or any(str(key).startswith("$") or isinstance(value, dict | list) for key, value in values):
             raise TypeError(f"filter is {filter!r}; give values of metadata, or lambda doc: doc.metadata['page'] > 3")
-        rows = [record["metadata"] for record in self.documents.records.values()]
-        if unknown := [key for key in filter if rows and not any(key in row for row in rows)]:
-            keys = [*dict.fromkeys(key for row in rows for key in row)]
-            raise ValueError(f"filter has the key {unknown[0]!r}, which no document has; their keys are {keys}")
         return lambda name: values <= self.documents.records[name]["metadata"].items()
 
     def similarity_search(self, query: str, k: int = 4, *, filter: Filter = None) -> Docs:
