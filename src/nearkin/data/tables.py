@@ -50,8 +50,7 @@ NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` 
     "one": ("one",),  # with the odd one
     "other": ("other",),
     "similarity": ("similarity", "rating"),
-    "dissimilarity": ("dissimilarity",),
-    "distance": ("distance",),
+    "dissimilarity": ("dissimilarity", "distance"),
     "rater": ("rater", "raterid", "annotator", "worker", "workerid", "participant", "subject", "user"),
     # rows of vectors and of features
     "id": ("id", "ids", "key", "word", "token"),

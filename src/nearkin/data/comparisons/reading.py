@@ -24,7 +24,7 @@ from nearkin.data.vectors import ROWS, open_vectors, table_rows
 from nearkin.records import Comparisons, Reading
 
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
-_RATINGS = ("similarity", "dissimilarity", "distance")
+_RATINGS = ("similarity", "dissimilarity")
 
 
 class _Way(NamedTuple):
@@ -46,9 +46,8 @@ _WAYS = (
     _Way("triplet", ("anchor", "first", "second"), "response", without=("third", "odd")),
     _Way("odd-one-out", ("odd", "one", "other")),
     _Way("odd-one-out", ("first", "second", "third"), "response", is_told=False),
-    _Way("rated", ("first", "second"), "distance", without=()),
+    _Way("rated", ("first", "second"), "dissimilarity", without=()),
     _Way("rated", ("first", "second"), "similarity", is_told=False),
-    _Way("rated", ("first", "second"), "dissimilarity", is_told=False),
 )
 
 
@@ -87,8 +86,8 @@ def read_comparisons(
         three shown; anchor and those ranked; the two rated.
     response: the column of answers, or of ratings. An answer is the name of a shown object or of its column, or its
         place, 1, 2 or 3; "column=value" names the value that chooses the first object.
-    scale: for "rated": the rating that means farthest, and the one that means nearest, (1, 7) or (7, 1). A column
-        called distance needs none.
+    scale: for "rated": the rating that means farthest, and the one that means nearest, (1, 7) or (7, 1). Columns called
+        distance or dissimilarity need none.
     rater: the column of who answered.
     header, delimiter, encoding: as in `nearkin.data.read_table`.
     missing: "raise" a ValueError for rows without an answer or an object and for rows that repeat an object, or "drop"
@@ -162,7 +161,7 @@ def _roles(
         return way.form, objects, {}
     if way.answer == "response":
         return way.form, objects, rest.roles(["response"], response=answer)
-    ratings = rest.roles([], **dict.fromkeys(_RATINGS[: 1 if answer else 3], answer))
+    ratings = rest.roles([], **dict.fromkeys(_RATINGS[: 1 if answer else 2], answer))
     if len(ratings) != 1:
         raise ValueError(f"{table.name} has not one column of ratings; type response=..., of {listed(rest.columns)}")
     return way.form, objects, {"rating": next(iter(ratings.values()))}
@@ -250,8 +249,9 @@ def _joined(parts: list[Coded]) -> Coded:
 def _on_scale(rating: Column, scale: tuple[float, float] | None) -> tuple[np.ndarray, bool]:
     """Ratings (n,), and whether a high one means near; ValueError for one outside of the scale."""
     ratings = rating.numbers().astype(np.float64)
-    if scale is None and plain(rating.name) in NAMES["distance"]:
-        rating.refuse((ratings < 0) | np.isinf(ratings), "is no distance", "leave rows without an answer out")
+    if scale is None and plain(rating.name) in NAMES["dissimilarity"]:
+        least = 0 if plain(rating.name) == "distance" else -np.inf  # a dissimilarity may be a difference
+        rating.refuse((ratings < least) | np.isinf(ratings), "is no distance", "leave rows without an answer out")
         return ratings, False
     if scale is None:
         ends = f"{_scale_of(rating)} if these are its ends, or round the other way"
