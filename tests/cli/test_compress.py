@@ -1,6 +1,7 @@
 """`nearkin compress` and what it writes."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +26,12 @@ def test_the_record_says_what_was_made_and_is_kept_with_the_history(files: Path,
     assert not (out / "evaluation.json").exists()
 
 
-def test_without_a_method_codes_are_compared(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_without_a_method_codes_are_compared(
+    tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It once learned product codes, whatever the time allowed."""
+    best = import_module("nearkin.quantization.best")
+    monkeypatch.setattr(best, "candidates", lambda *_, **__: ["product", "residual"])
     np.save(tmp_path / "X.npy", rng.normal(size=(1000, 8)) @ rng.normal(size=(8, 8)))
     args = "compress", tmp_path / "X.npy", "--bytes", 3, "--overwrite", "--out", tmp_path / "idx"
     record = run_json(*args)
