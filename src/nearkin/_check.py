@@ -58,8 +58,7 @@ def check_real(
     value: object, name: str, *, low: float | None = None, high: float | None = None, above: float | None = None
 ) -> float:
     """Return `value` as a finite float within [low, high] and, if given, strictly greater than `above`."""
-    number = _of_kind(value, name, Real, "a number")
-    if not math.isfinite(number):
+    if not math.isfinite(number := _of_kind(value, name, Real, "a number")):
         raise ValueError(f"{name} is {number!r}; it must be finite")
     if above is not None and number <= above:
         raise ValueError(f"{name} is {number!r}; it must be greater than {above}")
@@ -88,8 +87,7 @@ def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
         total = X.sum()
     if np.isfinite(total):  # one cheap pass in the type of X; an overflow to inf only costs the exact look below
         return X
-    bad = ~np.isfinite(X.reshape(len(X), -1)).all(axis=1)
-    if bad.any():
+    if (bad := ~np.isfinite(X.reshape(len(X), -1)).all(axis=1)).any():
         rows = f"{int(bad.sum()):,} of {counted(len(X), 'row')}, the first is row {int(bad.argmax())}"
         way = f"X[np.isfinite(X){'.all(axis=1)' * (X.ndim > 1)}]"
         raise ValueError(f"{name} contains NaN or infinity in {rows}; fill them, or remove these rows: {way}")
@@ -128,18 +126,21 @@ def check_queries(queries: ArrayLike, d: int, *, min_rows: int = 1, metric: str 
 
 def check_not_vanishing(X: np.ndarray, metric: str = "l2") -> np.ndarray:
     """Return rows X (n, d); ValueError if float32 has about 0 for all their squared distances, and they are not 0, or
-    rounds float64 by more than 1/256 of their spread, as about a far middle."""
+    rounds float64 by more than 1/256 of their spread, of their directions for "cosine", as about a far middle. Rows
+    that float64 would round as much are equal."""
     largest = max(float(X.max(initial=0)), -float(X.min(initial=0))) if metric in ("l2", "ip") else 0
     if 0 < largest < 1e-18:
         raise ValueError(
             f"the largest value of X is {largest:.2g}; squares of such values are about 0 in float32, and no row is "
             f"nearer than another: scale the data and the queries alike, for example by {1 / largest:.0e}"
         )
-    where = {"l2": "data and queries", "ip": "the data alone", "cosine": "data and queries, and search by l2"}
-    some = X[:: 1 + len(X) // 4_096] if X.dtype == np.float64 and metric in where else X[:0]
-    if len(some) and (some - some.astype(np.float32)).var(axis=0).sum() > some.var(axis=0).sum() / 256**2:
-        way = f"take X.mean(axis=0) off {where[metric]}"
-        raise ValueError(f"X is float64, which float32 would round by more than 1/256 of its spread: {way}")
+    ways = {"l2": "take X.mean(axis=0) off data and queries", "ip": "take X.mean(axis=0) off the data alone"}
+    ways["cosine"] = "divide rows of data and queries by their norms, take the mean of the data's off, and search by l2"
+    some = X[:: 1 + len(X) // 4_096] if len(X) and X.dtype == np.float64 and metric in ways else np.ones((1, 1))
+    some = some / np.abs(some).max(axis=1, keepdims=True) if metric == "cosine" else some
+    lost, spread = ((some - other).var(axis=0).sum() for other in (some.astype(np.float32), 0))
+    if lost > spread / 256**2 > np.spacing(np.abs(some).max()) ** 2:
+        raise ValueError(f"X is float64, which float32 would round by more than 1/256 of its spread: {ways[metric]}")
     return X
 
 

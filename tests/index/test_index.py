@@ -69,8 +69,7 @@ def test_inverted_lists_that_hold_too_few_say_so():
     for ids, missing in ((None, -1), (IDS["strings"], "")):
         scores, found = Index.build(X, pq, ids, n_probe=1).search(Q, 50)
         assert (found == missing).any()
-        assert np.isinf(scores[found == missing]).all()
-        assert np.isfinite(scores[found != missing]).all()
+        np.testing.assert_array_equal(np.isinf(scores), found == missing)
 
 
 @each("hasher", [ITQ(16, random_state=0), OgE(12, random_state=0), RandomHyperplanes(16, random_state=0)])
@@ -247,10 +246,7 @@ def test_few_centroids_of_two_columns_are_refused_where_faiss_cannot_search_them
 @each(
     "fit",
     [
-        *(
-            partial(Index.build, quantizer=made)
-            for made in (None, ProductQuantizer(2, 8, rotation=None, random_state=0), 2)
-        ),
+        *(partial(Index.build, quantizer=made) for made in (None, 2)),
         ResidualQuantizer(2, 8).fit,
         Rotation("int8").fit,
     ],
@@ -263,6 +259,9 @@ def test_data_that_float32_cannot_tell_apart_are_refused(fit):
             fit(wrong)
     Index.build(X * 1e-15).add(X * 1e-25)
     Index.build(X * 0, None)
+    Index.build(0.1 + 0 * X + 1e-17 * X)  # equal but for float64's own rounding
+    with pytest.raises(ValueError, match="by their norms"):  # whose own spread hides that of the directions
+        Index.build((X + 1e6) * np.arange(1, 61)[:, None], metric="cosine")
 
 
 def test_queries_and_rows_of_any_length_have_the_same_cosines():
