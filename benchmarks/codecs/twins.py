@@ -19,7 +19,7 @@ import nearkin as nk
 from benchmarks.data import Problem, load
 from benchmarks.harness import cpu_seconds
 from benchmarks.jobs import Job, Row, command
-from nearkin.index.searching import Scan, decoded_rows, rows_at_norms
+from nearkin.index.searching import Scan, rows_as_searched
 from nearkin.linalg.norms import widened
 
 KS = (1, 10, 100)
@@ -38,8 +38,8 @@ problem = cache(partial(load, n_learned=LEARNED, n_searched=ROWS))
 
 def twin(index: nk.Index, Q: np.ndarray) -> np.ndarray:
     """Positions (q, 100) of the nearest of all codes; by lists of those alone that a query visits."""
-    scan, own = Scan(cast(faiss.Index, index.faiss_index), index.norms), np.arange(len(index))
-    rows = decoded_rows(scan, own) if index.norms is None else rows_at_norms(scan, own)
+    scan = Scan(cast(faiss.Index, index.faiss_index), index.norms)
+    rows = rows_as_searched(scan, np.arange(len(index)))
     products = widened(Q, rows.shape[1]).astype(np.float64) @ rows.T.astype(np.float64)
     scores = np.square(rows, dtype=np.float64).sum(axis=1) - 2 * products if index.metric == "l2" else -products
     if scan.lists:

@@ -7,7 +7,7 @@ import pytest
 
 from nearkin import Index, ProductQuantizer
 from nearkin.index import coarse_scan, searching
-from nearkin.index.searching import Kept, decoded_rows, normalised, rows_at_norms
+from nearkin.index.searching import Kept, normalised, rows_as_searched
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from tests.covering import each
 
@@ -71,10 +71,10 @@ def vectors(middle: float = 0.0) -> tuple[np.ndarray, ...]:
 
 def slow_twin(index: Index, Q: np.ndarray, k: int) -> np.ndarray:
     """Ids (q, k) of all decoded rows, at their norms, in float64."""
-    scan, own = index._searched.scan(index.faiss_index, index.norms), np.arange(len(index))
-    rows = (decoded_rows(scan, own) if index.norms is None else rows_at_norms(scan, own)).astype(float)
+    scan = index._searched.scan(index.faiss_index, index.norms)
+    rows = rows_as_searched(scan, np.arange(len(index))).astype(float)
     products = Q @ rows[:, :D].T
-    scores = np.square(rows).sum(axis=1) - 2 * products if index.metric == "l2" else -products
+    scores = np.square(rows).sum(axis=1) - 2 * products if scan.ranks_by(index.metric) == "l2" else -products
     return first(scores, k)
 
 

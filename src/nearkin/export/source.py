@@ -14,7 +14,7 @@ from nearkin.index import Index
 from nearkin.index.faiss_index import flat_codes, inverted_file
 from nearkin.index.identifiers import RowIds
 from nearkin.index.kept_vectors import KeptVectors
-from nearkin.index.searching import Kept, Scan, normalised, rows_at_norms
+from nearkin.index.searching import Kept, Scan, normalised, rows_as_searched
 from nearkin.linalg.norms import widened
 from nearkin.metrics.neighbours import exact_distances
 
@@ -78,11 +78,9 @@ class Source:
         return self.index.decoded(positions)
 
     def as_searched(self, positions: np.ndarray) -> np.ndarray:
-        """Decoded codes of rows (b, d), as `Index.search` compares them: where the index knows their norms (b, d + 1),
-        at these, the last column one of which queries have 0."""
-        if self.index.norms is None:
-            return self.decoded(positions)
-        return rows_at_norms(self._scan(), positions)
+        """Decoded codes of rows (b, d + 1), as `Index.search` compares them: at their norms if the index knows these,
+        the last column one of which queries have 0."""
+        return rows_as_searched(self._scan(), positions)
 
     def _scan(self) -> Scan:
         return self._kept.scan(cast(faiss.Index, self.index.faiss_index), self.index.norms)
@@ -131,9 +129,9 @@ class Source:
             far = np.bitwise_count(self.codes[safe] ^ asked[:, None]).sum(axis=2, dtype=np.int64)
             return np.where(positions < 0, np.inf, far)
         rows = (self.as_searched if as_searched else self.decoded)(safe.ravel()).reshape(*safe.shape, -1)
-        return exact_distances(
-            rows, widened(asked, rows.shape[-1]), "l2" if self.index.metric == "l2" else "ip", positions >= 0
-        )
+        metric = self._scan().ranks_by(self.index.metric) if as_searched else self.index.metric
+        far = exact_distances(rows, widened(asked, rows.shape[-1]), "l2" if metric == "l2" else "ip", positions >= 0)
+        return far if metric == self.index.metric else far / 2 - 1  # minus the cosine, of a distance
 
     def hits(self, asked: np.ndarray, nearest: np.ndarray, found: np.ndarray, rounding: float = 0.0) -> np.ndarray:
         """How many (q,) of the `nearest` vectors (q, k) of queries are `found` (q, c), both positions, -1 for none. A

@@ -44,8 +44,7 @@ class FullSearch:
 
         def search(some: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
             start = time.perf_counter()
-            find = index.search if kept is None else index.candidates
-            found = find(Q[some], depth)
+            found = (index.search if kept is None else index.candidates)(Q[some], depth)
             self.seconds += (time.perf_counter() - start) * (depth <= most + 1)  # not the further search
             return found
 

@@ -100,10 +100,9 @@ class KeptVectors:
 
     def with_rows(self, X: np.ndarray) -> "KeptVectors":
         """These vectors followed by a copy of X (m, d): the caller may change X afterwards."""
-        order = self.order
-        if order is not None:
-            order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
-        blocks, about = self.blocks if self._stored() else [], self.about(X)
+        stored, about = self._stored(), self.about(X)
+        order = None if self.order is None else np.concatenate([self.order, np.arange(stored, stored + len(X))])
+        blocks = self.blocks if stored else []
         last = about.stored(X)
         # joined: every search goes through all blocks
         while blocks and len(before := blocks[-1]) < min(_CHUNK, 2 * len(last)):
@@ -175,8 +174,7 @@ def _offsets(X: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if exact.all():
         return np.zeros(X.shape[1:], np.float32)
     low, middle, high = np.sort(X, axis=0)[(len(X) - 1) * np.arange(1, 4) // 4]
-    offsets: np.ndarray = np.where(np.abs(middle) > high - low, middle, np.float32(0))
-    return offsets
+    return np.where(np.abs(middle) > high - low, middle, np.float32(0))
 
 
 def _steps(rows: np.ndarray) -> np.ndarray:

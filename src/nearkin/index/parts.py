@@ -73,8 +73,7 @@ def fitted(
         if norms and isinstance(quantizer, AxisQuantizer) and 1 < quantizer.n_bytes <= X.shape[1] and len(X) >= FEWEST:
             methods = "axes", "axes-norms"
             return best(X, quantizer.n_bytes, metric=metric, methods=methods, random_state=random_state)[:2]
-        made = cast(Quantizer, clone(quantizer))
-        return made.fit(normalised(X) if metric == "cosine" else X), None
+        return cast(Quantizer, clone(quantizer)).fit(normalised(X) if metric == "cosine" else X), None
     if isinstance(quantizer, VectorCodes) and quantizer.normalized_ and metric != "cosine" and not has_unit_rows(X):
         raise ValueError(
             "quantizer was fitted on normalised vectors, and those of X have other norms; type metric='cosine', "
@@ -213,8 +212,7 @@ def write_parts(parts: Parts, path: StrPath, overwrite: bool) -> None:
         if (norms := parts.norms) is not None:
             arrays |= dict(zip(NORMS, (norms.codes, norms.levels, norms.centre), strict=True))
         write_arrays(folder / "arrays.safetensors", arrays)
-        if parts.quantizer is not None:
-            own = parts.quantizer
+        if (own := parts.quantizer) is not None:
             (own.open() if isinstance(own, SavedQuantizer) else own).save(folder / "quantizer")
         if parts.kept is not None:
             parts.kept.save(folder / "vectors.npy")
@@ -263,8 +261,7 @@ def read_parts(path: Path) -> Parts:
         raise ValueError(f"{path} holds {counted(inner.ntotal, 'vector')}, config.json lists {n_rows}; it is damaged")
     quantizer = read_quantizer(path / "quantizer") if (path / "quantizer").exists() else None
     _check_together(path, inner, d, metric, quantizer)
-    file = path / "vectors.npy"
-    kept = KeptVectors.load(file, n_rows, d) if file.exists() else None
+    kept = KeptVectors.load(file, n_rows, d) if (file := path / "vectors.npy").exists() else None
     return Parts(inner, d, metric, quantizer, kept, ids, next_id, norms, errors)
 
 

@@ -88,6 +88,10 @@ class Scan:
         self.codec: Any = self.inner.aq if self.sums else getattr(self.inner, "pq", None)  # None: scalar codes, or none
         self.without_norm: bool = self.sums and self.by_distance
 
+    def ranks_by(self, metric: str) -> str:
+        """The metric by which `rows_as_searched` have the order of an index by `metric`."""
+        return "l2" if self.norms is None and self.by_distance else metric
+
     @property
     def compares(self) -> str:
         """How FAISS alone compares vectors with a query, the fastest first."""
@@ -302,8 +306,7 @@ class Query:
         """`candidates` of an exact index."""
         rows, step = faiss_index.byte_codes(scan.inner).view(np.float32), max(1, _NUMBERS // scan.inner.d)
         if allowed is None:
-            longest = scan.longest if self.metric == "ip" else None
-            scores, positions = _exact.nearest(rows, Q, k, self.metric, longest)
+            scores, positions = _exact.nearest(rows, Q, k, self.metric, scan.longest if self.metric == "ip" else None)
         else:
             parts = (allowed[first : first + step] for first in range(0, len(allowed), step))
             scores, positions = _exact.nearest_of_parts(((some, rows[some]) for some in parts), Q, k, self.metric)
@@ -553,9 +556,15 @@ def decoded_rows(scan: Scan, positions: np.ndarray) -> np.ndarray:
     return _turned_back(scan, decoded(scan, positions) - faiss_index.bias(scan.index))
 
 
-def rows_at_norms(scan: Scan, positions: np.ndarray) -> np.ndarray:
-    """Vectors (m, d + 1) of an index at `positions` (m,), at their norms, with the column that queries lack."""
-    rows = cast(Ranking, scan.ranking).rows(positions)
+def rows_as_searched(scan: Scan, positions: np.ndarray) -> np.ndarray:
+    """Vectors (m, d + 1) of an index at `positions` (m,), at their norms if these are known, with the column that
+    queries lack: queries, of norm 1 for "cosine", are compared with them by `Scan.ranks_by`."""
+    if scan.ranking is not None:
+        rows = scan.ranking.rows(positions)
+    else:  # with the column of codes' errors
+        whole = decoded(scan, positions)
+        rows, whole = scan.real(whole), whole - faiss_index.bias(scan.index)
+        rows = np.column_stack([rows, np.linalg.norm(whole - rows, axis=1)])
     return np.hstack([_turned_back(scan, rows[:, :-1]), rows[:, -1:]])
 
 

@@ -14,7 +14,7 @@ from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.index.identifiers import RowIds
 from nearkin.index.parts import unlike
-from nearkin.index.searching import Scan, decoded_rows, normalised, rows_at_norms
+from nearkin.index.searching import Scan, normalised, rows_as_searched
 from nearkin.jobs.arguments import Folder
 from nearkin.jobs.run import Steps
 from nearkin.linalg.norms import widened
@@ -111,17 +111,16 @@ def of_codes(index: nk.Index) -> Record | None:
     scan = Scan(cast(Any, index.faiss_index), index.norms)
     pairs = np.random.default_rng(0).integers(n, size=(2, max(1, min(_ASKED, _COMPARED // n))))
     Q = index.vectors(index.row_ids[pairs.ravel()]).reshape(*pairs.shape, -1).mean(axis=0)
+    Q = normalised(Q) if index.metric == "cosine" else Q
     blocks = np.split(np.arange(n), range(_ROWS, n, _ROWS))
 
-    def nearest(rows: Callable[[np.ndarray], np.ndarray], width: int) -> np.ndarray:
+    def nearest(rows: Callable[[np.ndarray], np.ndarray], width: int, metric: str) -> np.ndarray:
         parts = ((some, rows(some)) for some in blocks)
-        return nearest_of_parts(parts, widened(Q, width), min(_KS[-1], n), index.metric)[1]
+        return nearest_of_parts(parts, widened(Q, width), min(_KS[-1], n), metric)[1]
 
-    if index.norms is None:
-        codes = nearest(partial(decoded_rows, scan), index.n_features)
-    else:
-        codes = nearest(partial(rows_at_norms, scan), index.n_features + 1)
-    truth = codes if index.kept is None else nearest(index.kept.rows, index.n_features)
+    codes = nearest(partial(rows_as_searched, scan), index.n_features + 1, scan.ranks_by(index.metric))
+    kept, as_compared = index.kept, nk.export.Source(index).as_compared
+    truth = codes if kept is None else nearest(lambda own: as_compared(kept.rows(own)), index.n_features, index.metric)
     answers = {
         "search": lambda k: RowIds(index.ids, n).positions(index.search(Q, k)[1]),
         "codes": lambda k: codes[:, :k],

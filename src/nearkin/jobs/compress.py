@@ -296,8 +296,7 @@ class _Job:
             return best(
                 sample, size.n_bytes, self.queries, self.choice.seconds,
                 n_vectors=len(self.file), metric=size.metric,
-                n_lists=size.n_lists, methods=("product", "product-norms") if size.n_lists else None,
-                random_state=size.random_state, callback=callback,
+                n_lists=size.n_lists, random_state=size.random_state, callback=callback,
             )  # fmt: skip
 
     def encoded(self, empty: Index, work: Path | None) -> Index:

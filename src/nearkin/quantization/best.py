@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.base import BaseEstimator
 
 from nearkin import _check
@@ -236,9 +237,10 @@ class Screening:
 
     @classmethod
     def of(
-        cls, X: np.ndarray, queries: ArrayLike | None, n_vectors: int, metric: str, generator: np.random.Generator
+        cls, X: np.ndarray, queries: ArrayLike | None, n_vectors: int, metric: str, ranked: str, generator: Generator
     ) -> Self:
-        """Of vectors X (n, d), of norm 1 already for "cosine", queries (q, d) or None for vectors held out."""
+        """Of vectors X (n, d), of norm 1 already for "cosine", queries (q, d) or None for vectors held out. Decoded
+        vectors are `ranked` by "l2" or "ip"."""
         order, given = generator.permutation(len(X)), None
         if queries is None:
             chosen, order = held_out(order)
@@ -254,7 +256,7 @@ class Screening:
         found = min(_SCREENED, len(order) if known == 1 else round(unseen / (1 - known)))
         train = order[unseen : unseen + _SCREENED]
         rows = X[np.concatenate([order[:unseen], train[: found - unseen]])]
-        return cls(X[train], HeldOut.among(rows, asked, "l2" if metric == "l2" else "ip"), given, known)
+        return cls(X[train], HeldOut.among(rows, asked, ranked), given, known)
 
     def compared(
         self, names: list[str], size: Size, smoothing: float, n_known: int, callback: Callback
@@ -368,7 +370,7 @@ def best(
     n_vectors: vectors that the index will hold, at least n; by default n.
     n_encoded: vectors to be encoded; by default `n_vectors`.
     metric: "l2", "ip" (give `queries`, as vectors are seldom like them; without them unit vectors have the codes of
-        "cosine") or "cosine" (codes are trained at norm 1).
+        "cosine" for products) or "cosine" (codes are trained at norm 1).
     n_lists: inverted lists of product codes, 0 for none; then only these are compared.
     methods: names in `nearkin.quantization.best.CODECS` to compare in place of all.
     random_state: seed, NumPy generator or RandomState.
@@ -388,7 +390,7 @@ def best(
     _check.check_choice(metric, "metric", ("l2", "ip", "cosine"))
     given, X = X, _check.check_magnitude(_check.check_vectors(X)).astype(np.float32)
     # rows of norm 1 have one order by both; sentences, 16 bytes, .731 to .782, GIST .635 to .685 (2026-11)
-    metric = "cosine" if metric == "ip" and queries is None and _check.has_unit_rows(X) else metric
+    by, metric = metric, "cosine" if metric == "ip" and queries is None and _check.has_unit_rows(X) else metric
     X = unit_rows(X) if metric == "cosine" else X
     n_bytes, d = _check.check_integer(n_bytes, "n_bytes", low=1), X.shape[1]
     n_vectors = _check.check_integer(len(X) if n_vectors is None else n_vectors, "n_vectors", low=len(X))
@@ -397,20 +399,21 @@ def best(
     if len(X) > TRAINED:
         X = X[np.sort(_check.numpy_generator(random_state).choice(len(X), TRAINED, replace=False, shuffle=False))]
     known = metric != "ip" and min(len(X), _TRAINED_FOR) >= _KNOWN * n_vectors
+    methods = ("product", "product" + NORMS) if n_lists and methods is None else methods
     names, generator = _names(X, n_bytes, metric, known, methods), _check.numpy_generator(random_state)
     size = Size(min(n_bytes, d), n_lists=n_lists, metric=metric, random_state=_check.draw_seed(generator))
-    asked, trials, settings = None, list[Record](), {"beam_size": DEFAULTS.beam_size, "known": known}
-    if known and metric == "cosine" and np.square(X.mean(axis=0, dtype=np.float64)).sum() > 0.5:
-        # most of a product, the mean cosine, tells no order: where it is .76 (GIST, 16 bytes) distances find .853 for
-        settings["metric"] = "l2"  # .788, where it is .99996 .95 for .35 (2026-11-29)
+    # most of a product, the mean cosine, tells no order: where it is .76 (GIST, 16 bytes) distances find .853 for .788,
+    # where it is .99996 .95 for .35 (2026-11-29); an index by "ip" adds products, as its rows may get other norms
+    shared = known and by == "cosine" and np.square(X.mean(axis=0, dtype=np.float64)).sum() > 0.5
+    ranked = "l2" if metric == "l2" or shared else "ip"
+    asked, trials, settings = None, list[Record](), {"beam_size": DEFAULTS.beam_size, "known": known, "metric": ranked}
     if len(names) > 1:
-        screening = Screening.of(X, queries, n_vectors, metric, generator)
+        screening = Screening.of(X, queries, n_vectors, metric, ranked, generator)
         asked, settings["smoothing"] = screening.given, 1.0 if known else 1 - screening.known / 2
         trained = {name: _trained(name, size, X.shape, n_encoded, seconds, known=known) for name in names}
         trained[names[0]] = len(X)
         names = [name for name in names if trained[name]]
-        n_known = len(X) if known else 0
-        trials = screening.compared(names, size, settings["smoothing"], n_known, callback or ignore)
+        trials = screening.compared(names, size, settings["smoothing"], len(X) if known else 0, callback or ignore)
         names = [trials[0]["candidate"]]
         if trained[names[0]] < len(X):
             X = X[np.sort(generator.choice(len(X), trained[names[0]], replace=False))]

@@ -228,8 +228,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             raise ValueError(
                 f"index has a rotation or codebooks of {sorted(bits)} bits; it must have none, and one size"
             )
-        M, K = parts[0].M, 2 ** bits.pop()
-        made = cls()
+        M, K, made = parts[0].M, 2 ** bits.pop(), cls()
         made.n_codebooks, made.n_centroids, made.beam_size = M, K, parts[0].max_beam_size
         if cls.CODER.startswith("Product"):
             made.n_splits, made.rotation = len(parts), None if R is None else "procrustes"
