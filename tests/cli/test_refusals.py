@@ -32,6 +32,7 @@ compress nan.npy | nan.npy contains NaN or infinity (as float32) in 1 of 5 rows,
 compress narrow.npy --method opq --bytes 1 | X has n_samples=5 vectors; --centroids 256 needs at least 256, give
 compress emb --method none --bytes 2 | has n_samples=20 vectors; --centroids
 compress zeros.npy --method int8 --metric cosine | zeros.npy has 2 rows of zeros among 40, the first is row 7
+compress away.npy --metric cosine | float32 would round by more than 1/256 of its spread: divide rows
 search idx wide.npy | Q has 9 columns; it must have 8
 search idx Q.npy --oversample 2 | oversample needs kept vectors
 search idx Q.npy --n-probe 3 | this index has none; make it with n_lists > 0
@@ -109,7 +110,7 @@ def desk(given: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "truth": truth, "from_1": truth + 300, "turned": X[::-1], "far": 1e5 * X, "wide": ones, "narrow": ones[:, :3],
         "short": np.ones((3, 8), int), "zeros": np.where(np.isin(np.arange(40), (7, 9))[:, None], 0, X[:40]),
         "nan": np.where(np.arange(5)[:, None] == 2, np.nan, ones[:, :8]), "labels": rng.integers(0, 6, 300),
-        "asked": rng.integers(0, 6, 30), "sevens": np.full((300, 2), 7),
+        "asked": rng.integers(0, 6, 30), "sevens": np.full((300, 2), 7), "away": 1e7 + X.astype(float),
     }  # fmt: skip
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)

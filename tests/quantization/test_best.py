@@ -162,8 +162,7 @@ def test_codes_are_learned_for_what_searches_them(metric, n_rows, expected, vect
         codes = best(far, 4, **how).quantizer
         one, other = (nk.Index.build(far, codes, metric=by).search(far[:50])[1] for by in ("cosine", "l2"))
         assert np.array_equal(one, other)
-        recalls = of_codes(nk.Index.build(far, codes, metric="cosine"))
-        assert recalls["search"] == recalls["codes"]
+        assert (shares := of_codes(nk.Index.build(far, codes, metric="cosine")))["search"] == shares["codes"]
 
 
 def test_rows_that_judge_are_mixed_as_those_of_the_index(rng):

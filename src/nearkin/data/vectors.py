@@ -107,9 +107,9 @@ class VectorFile:
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
         """The rows of increasing `numbers`, (len(numbers), d) float32."""
-        return self.read() if len(numbers) == len(self) else _to_float32(self._rows(numbers))
+        return self.read() if len(numbers) == len(self) else _to_float32(self.rows(numbers))
 
-    def _rows(self, numbers: np.ndarray) -> np.ndarray:
+    def rows(self, numbers: np.ndarray) -> np.ndarray:
         """The rows of increasing numbers, in the files' own type."""
         blocks = [np.empty((0, self.shape[1]), self.dtype)]
         cuts = np.searchsorted(numbers + self.first, self._starts)
@@ -150,7 +150,7 @@ class VectorFile:
     def describe(self) -> str:
         """Files, shape, type, and a digest of names, sizes and some rows: equal where two processes see the same."""
         few = np.unique(np.linspace(0, len(self) - 1, 16).astype(np.int64))
-        made = digest(*map(os.path.basename, self.files), self._rows(few))
+        made = digest(*map(os.path.basename, self.files), self.rows(few))
         count = f"{len(self.files)} files, " if len(self.files) > 1 else ""
         return f"{self.name}: {count}{self.shape[0]} x {self.shape[1]} {self.dtype}, digest {made}"
 

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 
 import nearkin as nk
 from nearkin import _storage
-from nearkin._check import check_choice, check_queries
+from nearkin._check import check_choice, check_not_vanishing, check_queries
 from nearkin._distributed import Group, current
 from nearkin._fields import StrPath, command
 from nearkin._types import Fields, Record
@@ -259,6 +259,7 @@ class _Job:
         with self.steps.step("check") as callback:
             mine = self.file.part(*self.group.share(len(self.file)))
             mine.check_finite(callback, metric=self.choice.size.metric)
+            check_not_vanishing(self.file.rows(self.file.draw(_OFFSETS_FROM, 0)), self.choice.size.metric)
             kept = None if kept is None else kept.about(self.file.sample(_OFFSETS_FROM, 0))
             if kept is not None and not np.can_cast(self.file.dtype, kept.dtype):
                 for chunk in mine.chunks():
