@@ -370,7 +370,7 @@ def best(
     n_vectors: vectors that the index will hold, at least n; by default n.
     n_encoded: vectors to be encoded; by default `n_vectors`.
     metric: "l2", "ip" (give `queries`, as vectors are seldom like them; without them unit vectors have the codes of
-        "cosine" for products) or "cosine" (codes are trained at norm 1).
+        "cosine") or "cosine" (codes are trained at norm 1).
     n_lists: inverted lists of product codes, 0 for none; then only these are compared.
     methods: names in `nearkin.quantization.best.CODECS` to compare in place of all.
     random_state: seed, NumPy generator or RandomState.
@@ -390,7 +390,7 @@ def best(
     _check.check_choice(metric, "metric", ("l2", "ip", "cosine"))
     given, X = X, _check.check_magnitude(_check.check_vectors(X)).astype(np.float32)
     # rows of norm 1 have one order by both; sentences, 16 bytes, .731 to .782, GIST .635 to .685 (2026-11)
-    by, metric = metric, "cosine" if metric == "ip" and queries is None and _check.has_unit_rows(X) else metric
+    metric = "cosine" if metric == "ip" and queries is None and _check.has_unit_rows(X) else metric
     X = unit_rows(X) if metric == "cosine" else X
     n_bytes, d = _check.check_integer(n_bytes, "n_bytes", low=1), X.shape[1]
     n_vectors = _check.check_integer(len(X) if n_vectors is None else n_vectors, "n_vectors", low=len(X))
@@ -403,12 +403,12 @@ def best(
     names, generator = _names(X, n_bytes, metric, known, methods), _check.numpy_generator(random_state)
     size = Size(min(n_bytes, d), n_lists=n_lists, metric=metric, random_state=_check.draw_seed(generator))
     # most of a product, the mean cosine, tells no order: where it is .76 (GIST, 16 bytes) distances find .853 for .788,
-    # where it is .99996 .95 for .35 (2026-11-29); an index by "ip" adds products, as its rows may get other norms
-    shared = known and by == "cosine" and np.square(X.mean(axis=0, dtype=np.float64)).sum() > 0.5
-    ranked = "l2" if metric == "l2" or shared else "ip"
-    asked, trials, settings = None, list[Record](), {"beam_size": DEFAULTS.beam_size, "known": known, "metric": ranked}
+    # where it is .99996 .95 for .35 (2026-11-29)
+    shared = known and metric == "cosine" and np.square(X.mean(axis=0, dtype=np.float64)).sum() > 0.5
+    fit_by = "l2" if metric == "l2" or shared else "ip"
+    asked, trials, settings = None, list[Record](), {"beam_size": DEFAULTS.beam_size, "known": known, "metric": fit_by}
     if len(names) > 1:
-        screening = Screening.of(X, queries, n_vectors, metric, ranked, generator)
+        screening = Screening.of(X, queries, n_vectors, metric, fit_by, generator)
         asked, settings["smoothing"] = screening.given, 1.0 if known else 1 - screening.known / 2
         trained = {name: _trained(name, size, X.shape, n_encoded, seconds, known=known) for name in names}
         trained[names[0]] = len(X)
