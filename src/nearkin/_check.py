@@ -134,13 +134,15 @@ def check_not_vanishing(X: np.ndarray, metric: str = "l2") -> np.ndarray:
             f"the largest value of X is {largest:.2g}; squares of such values are about 0 in float32, and no row is "
             f"nearer than another: scale the data and the queries alike, for example by {1 / largest:.0e}"
         )
-    ways = {"l2": "take X.mean(axis=0) off data and queries", "ip": "take X.mean(axis=0) off the data alone"}
-    ways["cosine"] = "divide rows of data and queries by their norms, take the mean of the data's off, and search by l2"
-    some = X[:: 1 + len(X) // 4_096] if len(X) and X.dtype == np.float64 and metric in ways else np.ones((1, 1))
-    some = some / np.abs(some).max(axis=1, keepdims=True) if metric == "cosine" else some
-    lost, spread = ((some - other).var(axis=0).sum() for other in (some.astype(np.float32), 0))
-    if lost > spread / 256**2 > np.spacing(np.abs(some).max()) ** 2:
-        raise ValueError(f"X is float64, which float32 would round by more than 1/256 of its spread: {ways[metric]}")
+    if X.dtype == np.float64 and metric != "hamming" and len(X):
+        ways = {"l2": "take X.mean(axis=0) off data and queries", "ip": "take X.mean(axis=0) off the data alone"}
+        ways["cosine"] = "divide rows of data and queries by their norms, take the data's mean off, and search by l2"
+        some = X[:: 1 + len(X) // 4_096]
+        some = some / np.abs(some).max(axis=1, keepdims=True) if metric == "cosine" else some
+        lost, spread = ((some - other).var(axis=0).sum() for other in (some.astype(np.float32), 0))
+        if lost > spread / 256**2 > np.spacing(np.abs(some).max()) ** 2:
+            what = "X is float64, which float32 would round by more than 1/256 of its spread"
+            raise ValueError(f"{what}: {ways[metric]}")
     return X
 
 

@@ -300,7 +300,8 @@ def read_text(where: Locator, options: TextOptions) -> Text:
     if set(cells.schema.types) != {pa.string()} or not first:
         raise ValueError(f"{where} begins with an empty line, or one that ends within quotes; delete or correct it")
     names = named(where, [column[0].as_py() for column in cells.columns], header)
-    names[:1] = ["word"] if where.suffix == ".vec" else names[:1]
+    if where.suffix == ".vec":
+        names[0] = "word"
     cells = cells.slice(int(header)).rename_columns(names)
     last = str(cells.columns[-1][-1]) if cells.num_rows else ""
     if "\n" in last and not data.rstrip(b"\r\n").endswith(b'"'):  # it swallowed the lines below it

@@ -275,6 +275,7 @@ class Column:
             raise self.fault(wrong, what, way)
 
     def fault(self, wrong: np.ndarray, what: str, way: str) -> ValueError:
+        """The error of `refuse`."""
         rows = np.flatnonzero(wrong)
         if rows[-1] <= 1 and self.line != 1 and len(self) > 2 and self.kind == "text":
             skipped = [*range(1, int(rows[-1]) + 2)]

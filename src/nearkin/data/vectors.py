@@ -19,12 +19,12 @@ from nearkin._fields import Extra, StrPath, counted
 from nearkin._storage import digest, reading
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
+from nearkin.data import tables
 from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, numbered
 from nearkin.data.formats.binary import open_counted, open_hdf5, open_numpy, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows
 from nearkin.data.formats.parquet import open_file
 from nearkin.data.tables import LISTS, NAMES, NUMERIC, Column, Table, is_frame, listed, matches, plain, plain_cells
-from nearkin.data.tables import read_table as read_table
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 _TAKE = 1024  # rows fetched through one memory map: bounds the pages that random access keeps resident
@@ -192,7 +192,7 @@ def open_vectors(
     """
     typed = [columns] if isinstance(columns, str) else columns
     if is_frame(path):
-        parts = [table_rows(read_table(path, **text), typed)]
+        parts = [table_rows(tables.read_table(path, **text), typed)]
     else:
         parts = [open_rows(where, text, typed) for where in locate_all(path, ROWS, text)]
     name = str(parts[0].where)
@@ -324,7 +324,7 @@ def open_rows(where: Locator, text: TextWords, columns: Sequence[str] | None = N
             return _ARRAYS[where.suffix](where)
         if where.suffix == ".parquet":
             return open_parquet(where, columns)
-        return table_rows(read_table(where.path, **text), columns, where)
+        return table_rows(tables.read_table(where.path, **text), columns, where)
 
 
 @brief()
