@@ -132,6 +132,7 @@ def test_vectors_that_the_names_do_not_tell_are_refused(tmp_path: Path, subtests
         'id,embedding\na,"[1, 2]"\n': r"of lists in text, type frame\['embedding'\] = .*findall",
         "1.5,2\n1,2\n": "header=False.*add_prefix",
         "f0;f1\n1,5;2,5\n": r"'1,5' in line 2.*replace\(',', '\.'\)",
+        "id;a;b\nu;1,5;2\n": r"columns=\['b'\]",  # not a list of two
         "id,f0,f1,f2\nu,1,2,\nv,3,4,5\n": "column 'f2' .* missing numbers",
         "2 2\nthe 1 2\nof 3 4\n": "has the ending .vec",
         "the 1 2\nof 3 4\n": "delimiter=' '; if the first line is data, header=False$",

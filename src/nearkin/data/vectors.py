@@ -204,7 +204,7 @@ def open_vectors(
     return file
 
 
-_LISTS = rf"{LISTS}|^(array|tensor)\(|^[-+\d.e]+([\s,;]+[-+\d.e]+)+$"  # of numbers, in text
+_LISTS = rf"{LISTS}|^(array|tensor)\(|^[-+\d.e]+([\s,;]+[-+\d.e]+){{2,}}$"  # of numbers, in text; "1,5" is one
 
 
 def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str], str | None]:
