@@ -51,8 +51,7 @@ def orthogonal_average(decay: float | None = None) -> Average:
             known = whole(value)
             fits = known.is_floating_point() and known.ndim > 1 and known.numel() > 0
             layout = layout_on_manifold(known) if fits else None
-            X = None if layout is None else polar_by_products(as_tall(whole(mean), layout))
-            if layout is not None and X is not None:
+            if layout is not None and (X := polar_by_products(as_tall(whole(mean), layout))) is not None:
                 write_whole(mean, from_tall(X, mean, layout))
 
     return average

@@ -64,8 +64,7 @@ class BlockRotation(nn.Module):
             sides = [side for side in range(2, d + 1) if d % side == 0]
             nearest = min(sides, key=lambda side: abs(side - block_size))
             raise ValueError(f"block_size is {block_size}; it must divide d = {d}, type block_size={nearest}")
-        dtype = torch.get_default_dtype() if dtype is None else dtype
-        dtype = check_choice(dtype, "dtype", DTYPES)
+        dtype = check_choice(torch.get_default_dtype() if dtype is None else dtype, "dtype", DTYPES)
         shape = (d // block_size, block_size * (block_size - 1) // 2)
         try:
             self.weight: nn.Parameter = nn.Parameter(torch.zeros(shape, dtype=dtype, device=device))

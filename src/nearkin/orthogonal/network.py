@@ -2,7 +2,7 @@
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from inspect import signature
 from typing import Any
 
@@ -28,6 +28,7 @@ TORCH_OPTIONS = {  # of torch's optimizers, and what to type here
     **dict.fromkeys(("betas", "eps", "amsgrad"), "type momentum=nk.orthogonal.Adam(betas=(0.9, 0.99))"),
     **dict.fromkeys(("nesterov", "dampening"), "momentum=0.9 is the plain heavy ball"),
 }
+OTHERS = "type others=lambda rest: torch.optim.AdamW(rest, lr=1e-3)"
 
 
 class MixedOptimizer(Optimizer):
@@ -194,6 +195,8 @@ def orthogonal_optimizer(
     make: Any = METHODS[check_choice(method, "method", METHODS)]
     _check_names(options, make)
     if others is not None:
+        if not callable(others):
+            raise TypeError(f"others is a {type(others).__name__}; {OTHERS}")
         on_manifold, rest = _split(params)
         first = orthogonal_optimizer(on_manifold, lr, method=method, **options)
         return MixedOptimizer(first, *([others(rest)] if rest else []))
@@ -201,10 +204,12 @@ def orthogonal_optimizer(
     if make is RiemannianDescent:
         options.pop("random_state", None)  # nothing is drawn
     groups = [{**of_groups, **group} for group in _groups_of(params)]
+    for group in groups:
+        _check_names(group.keys() & (TORCH_OPTIONS.keys() - {"betas", "eps"}), make)
     return make(groups, lr, **STARTS.get(method, {"retraction": "auto"}) | options)
 
 
-def _check_names(options: Mapping[str, Any], make: type[AbstractOrthogonalOptimizer]) -> None:
+def _check_names(options: Iterable[str], make: type[AbstractOrthogonalOptimizer]) -> None:
     """TypeError for an option that the class lacks, with what to type for those of torch's optimizers."""
     known = [*dict.fromkeys([*signature(make).parameters, "random_state", "check_finite"])]
     for name in options:
@@ -220,8 +225,7 @@ def _groups_of(params: Any) -> list[Record]:
             raise ValueError(f"params is a {type(params).__name__} without matrices: no parameter has 2 axes or more")
         rest = [name for name, p in params.named_parameters() if p.ndim < 2 and p.requires_grad]
         if rest:
-            way = "type others=lambda rest: torch.optim.AdamW(rest, lr=1e-3)"
-            warnings.warn(f"params: {', '.join(rest)} will not be trained; {way}", stacklevel=3)
+            warnings.warn(f"params: {', '.join(rest)} will not be trained; {OTHERS}", stacklevel=3)
         return groups
     if isinstance(params, Tensor):
         raise TypeError(f"params is a {type(params).__name__}; it must be a module or a list of parameters: [params]")
@@ -261,8 +265,8 @@ def _split(net: Any) -> tuple[list[Record], list[nn.Parameter]]:
     }
     if not own:
         raise ValueError(
-            f"none of the {len(matrices)} matrices of the {type(net).__name__} is orthonormal; before you make the "
-            "optimizer, put those that shall stay orthonormal on the manifold: "
+            f"none of the {len(matrices)} trained matrices of the {type(net).__name__} is orthonormal; before you make "
+            "the optimizer, put those that shall stay orthonormal on the manifold: "
             "nearkin.orthogonal.orthogonal_(module, 'weight')"
         )
     return _by_layout(own), [p for p in net.parameters() if p.requires_grad and p not in own]

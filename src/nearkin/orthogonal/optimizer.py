@@ -487,11 +487,9 @@ def _check_common(group: Record) -> None:
             f"check_finite is {group['check_finite']!r}; it must be True, False or 'every N', such as 'every 100'"
         )
     betas = group.get("betas")
-    if betas is None:
-        return
-    if not isinstance(betas, tuple | list) or len(betas) != 2:
+    if betas is not None and (not isinstance(betas, tuple | list) or len(betas) != 2):
         raise ValueError(f"betas is {betas!r}; it must be None or two numbers such as (0.9, 0.99)")
-    for number, beta in enumerate(betas):
+    for number, beta in enumerate(betas or ()):
         check_real(beta, f"betas[{number}]", low=0)
         if beta >= 1:
             raise ValueError(f"betas[{number}] is {beta!r}; it must be less than 1")
@@ -530,13 +528,12 @@ def _working_copy(p: Tensor, state: Record, layout: str) -> Tensor:
 
 
 def _record(active: list[tuple[Record, Tensor]], loss: Any) -> dict[str, float]:
-    record = {
+    objective = {} if loss is None else {"objective": float(loss.detach() if isinstance(loss, Tensor) else loss)}
+    return {
+        **objective,
         "orthogonality_error": max((orthogonality_error(as_tall(p, g["layout"])) for g, p in active), default=0.0),
         "gradient_norm": sum(float(p.grad.float().square().sum()) for _, p in active if p.grad is not None) ** 0.5,
     }
-    if loss is None:
-        return record
-    return {"objective": float(loss.detach() if isinstance(loss, Tensor) else loss), **record}
 
 
 def _every(check_finite: object) -> int:
