@@ -36,8 +36,8 @@ compress away.npy --metric cosine | float32 would round by more than 1/256 of it
 search idx wide.npy | Q has 9 columns; it must have 8
 search idx Q.npy --oversample 2 | oversample needs kept vectors
 search idx Q.npy --n-probe 3 | this index has none; make it with n_lists > 0
-search idx Q.npy -k 0 | k is 0
-search idx Q.npy hits.csv | if it is to be written: --out hits.csv
+compress X.npy --keep-vectors int8 | as an option's value: --keep-vectors=int8
+search idx Q.npy hits.csv | as an option's value: --out hits.csv
 search empty Q.npy | has no config.json
 evaluate idx | queries are missing; give QUERIES, or --base FILE alone
 evaluate idx Q.npy --vectors X.npy | vectors are given by --base

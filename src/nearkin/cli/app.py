@@ -42,6 +42,7 @@ CONTEXT: dict[str, object] = {"help_option_names": ["-h", "--help"], "max_conten
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
 # exit codes; the first is that of a record that has not "passed"
 NEGATIVE, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+_BARE = "yes"  # the value of an option whose value may be left out
 _VALUED = ("--threads", "--delimiter", "--encoding")
 _EVERYWHERE = ("--quiet", "--verbose", *_VALUED, "--header", "--no-header")
 _HELP = {  # of the options of any command
@@ -89,7 +90,6 @@ def untyped(params: "list[Parameter]", words: Mapping[str, str] | None = None) -
 class JobCommand(TyperCommand):
     """The command of a job; `options` are the names of its arguments on the command line, `words` those of values."""
 
-    optional: tuple[str, ...] = ()  # options whose value may be left out
     options: Mapping[str, str] = {}
     words: Mapping[str, str] = {}
 
@@ -98,7 +98,7 @@ class JobCommand(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
-        words = [f"{word}=yes" if word in self.optional else word for word in args[:end]]
+        words = [f"{word}={_BARE}" if f"{word}=" in self.options.values() else word for word in args[:end]]
         return super().parse_args(ctx, words + args[end:])
 
 
@@ -123,7 +123,7 @@ def command_of(name: str) -> JobCommand:
         screen = Screen(json, named)
         for file in (word for key in files for word in _words(values[key])):
             run_of.check_input(file)
-        values |= {key: {"yes": True, None: given[key].default}.get(values[key], values[key]) for key in flexible}
+        values |= {key: {_BARE: True, None: given[key].default}.get(values[key], values[key]) for key in flexible}
         if announces:
             values["announce"] = screen.finish
         with run_of.watched(screen.watch):
@@ -140,7 +140,7 @@ def command_of(name: str) -> JobCommand:
     app = typer.Typer(add_completion=False, rich_markup_mode="markdown", context_settings=CONTEXT)
     app.command(name, cls=JobCommand)(run)
     command = cast(JobCommand, typer.main.get_command(app))
-    command.options, command.optional = named, tuple(options[key] for key in flexible)
+    command.options = named
     command.words = {key: _kind(one.annotation)[1] for key, one in given.items()}
     return command
 
@@ -260,14 +260,16 @@ def explained(error: BaseException, options: Mapping[str, str]) -> str:
 
 
 def _meant(text: str, ctx: typer.Context) -> str:
-    """What to type instead: options whose help begins with the word of an unknown one, and the option of a file to
-    write."""
+    """What to type instead: the option of a file to write or of a value behind =, and for an unknown option those whose
+    help begins with its word."""
     names = {str(one.opts[0]): str(getattr(one, "help", "")) for one in ctx.command.params}
-    typed = re.search(r"No such option: --(\w+)|extra arguments?\S* \((\S+\.\w+)\)", text)
-    if typed is None or typed[1] is None:
-        return f"; if it is to be written: --out {typed[2]}" if typed is not None and "--out" in names else ""
-    near = [name for name, about in names.items() if re.match(rf"(The |A )?{typed[1]}s?\b", about, re.IGNORECASE)]
-    return f"; {typed[1]} are given by {', '.join(near)}" if near and "Possible" not in text else ""
+    word, value = re.findall(r"No such option: --(\w+)|extra arguments?\S* \((\S+)\)|$", text)[0]
+    ways = ["--out "] if "." in value and "--out" in names else []
+    ways += [f"{option_of(name)[0]}=" for name, given in ctx.params.items() if value and given == _BARE]
+    near = [name for name, about in names.items() if word and re.match(rf"(The |A )?{word}s?\b", about, re.IGNORECASE)]
+    if near and "Possible" not in text:
+        return f"; {word} are given by {', '.join(near)}"
+    return f"; as an option's value: {' or '.join(way + value for way in ways)}" if ways else ""
 
 
 app: typer.Typer = typer.Typer(name="nearkin", cls=CommandGroup, rich_markup_mode="markdown", context_settings=CONTEXT)

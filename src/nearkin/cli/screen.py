@@ -127,8 +127,8 @@ class Screen:
             return
         if self.as_json:
             whole = _keyed({**record, "threads": record.get("threads") or threads_used()})
-            sys.stdout.write(json.dumps(whole, default=_plain, allow_nan=False) + "\n")
-            sys.stdout.flush()  # the first record of a server must not wait for its end
+            text = json.dumps(whole, default=lambda one: getattr(one, "tolist", one.__str__)(), allow_nan=False)
+            print(text, flush=True)  # noqa: T201  (the first record of a server must not wait for its end)
             return
         hidden = {"notes": [], "passed": None} if record.get("passed") is False else {}
         facts, tables, lines = laid_out({**record, **hidden})
@@ -207,8 +207,3 @@ def _keyed(value: Any) -> Any:
         given: Mapping[str, Any] = value
         return {str(k).replace(" ", "_"): v if k in _NAMED_BY_USERS else _keyed(v) for k, v in given.items()}
     return [_keyed(one) for one in value] if isinstance(value, list | tuple) else value
-
-
-def _plain(value: object) -> object:
-    """NumPy numbers and arrays, and paths, as JSON values."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
