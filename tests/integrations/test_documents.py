@@ -115,7 +115,7 @@ def test_a_fitted_quantizer_is_used_from_the_first(tmp_path: Path) -> None:
 
 WRONG: dict[str, tuple[Any, ...]] = {
     "quantizer": (nk.ITQ(8), nk.ProductQuantizer, nk.ProductQuantizer(2), "16", 0, True), "metric": ("hamming",),
-    "oversample": (4,), "n_probes": (3,),
+    "oversample": (4, 0.5), "n_probes": (3,), "keep_vectors": ("int9",),
 }  # fmt: skip
 
 
@@ -128,9 +128,11 @@ def test_wrong_settings_are_refused_before_any_document(name: str, value: Any) -
 def test_a_wrong_batch_changes_nothing_where_it_would_train() -> None:
     documents = Documents(2)
     put(documents, rows(ENOUGH - 1))
-    for vector in (np.ones(7), np.full(8, np.nan)):
-        with pytest.raises(ValueError, match=r"columns|NaN|nan"):
+    for vector, match in ((np.ones(7), "columns"), (np.full(8, np.nan), "NaN"), (np.zeros(8), "'new' has zeros")):
+        with pytest.raises(ValueError, match=match):
             documents.put(["new"], [{}], [vector])
+    with pytest.raises(ValueError, match="the query' has zeros"):
+        documents.nearest(np.zeros(8), 3)
     assert (len(documents.records), len(documents.index)) == (ENOUGH - 1, ENOUGH - 1)
 
 

@@ -136,5 +136,5 @@ def test_an_unknown_argument_is_an_error_in_every_method() -> None:
             with pytest.raises(TypeError, match=unknown):
                 asyncio.run(method()) if iscoroutinefunction(method) else method()
     assert [one.node_id for one in store.get_nodes()] == ["b"]
-    with pytest.raises(TypeError, match="LlamaIndexStore has no setting 'n_probe'; it has keep_vectors, oversample"):
+    with pytest.raises(TypeError, match="LlamaIndexStore has no setting 'n_probe'; it has quantizer, keep"):
         LlamaIndexStore(16, n_probe=3)

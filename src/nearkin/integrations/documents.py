@@ -3,6 +3,7 @@
 import copy
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Real
@@ -12,7 +13,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from nearkin._check import check_choice, check_integer
+from nearkin._check import check_choice, check_integer, check_real
 from nearkin._faiss import answered
 from nearkin._fields import Extra, StrPath, counted
 from nearkin._json import parsed_json
@@ -34,6 +35,15 @@ def listed(ids: Iterable[object]) -> list[str]:
     if -1 in (ids := list(ids)):
         raise ValueError("ids hold -1, which marks a missing value; give each document its id")
     return [str(uuid4() if name is None else name) for name in ids]
+
+
+def check_comparable(wanted: Record, metadata: list[Record]) -> None:
+    """TypeError for a wanted value such as "7" where every document has a number under its key, or 7 where all have
+    texts: none is equal."""
+    for key, value in wanted.items():
+        others = [one[key] for one in metadata if one.get(key) is not None]
+        if value is not None and others and all(isinstance(one, str) != isinstance(value, str) for one in others):
+            raise TypeError(f"filter[{key!r}] is {value!r}; all documents have other types, such as {others[0]!r}")
 
 
 @dataclass(eq=False, repr=False)
@@ -58,7 +68,8 @@ class Documents:
     def __post_init__(self) -> None:
         self.index = None
         check_choice(self.metric, "metric", METRICS)
-        if self.oversample is not None and not self.keep_vectors:
+        Index.empty(1, keep_vectors=self.keep_vectors)  # now, and not with the 10,000th document
+        if self.oversample is not None and check_real(self.oversample, "oversample", low=1) and not self.keep_vectors:
             raise ValueError(f"oversample is {self.oversample}; it ranks by kept vectors: give keep_vectors=True too")
         if isinstance(self.quantizer, VectorCodes):
             d = self.quantizer.n_features_in_
@@ -81,25 +92,28 @@ class Documents:
         vars(self).update(state, lock=threading.RLock())
 
     def put(self, ids: Sequence[str], records: Sequence[Record], vectors: Sequence[ArrayLike | None]) -> None:
-        """Add records under ids, or replace them, with their vectors or None. ValueError for an id given twice."""
+        """Add records under ids, or replace them, with their vectors or None; train the quantizer of an index that is
+        still exact, if there are enough vectors. ValueError for an id given twice."""
         if len(set(ids)) < len(ids):
-            raise ValueError("ids hold an id twice; give each document its own")
+            raise ValueError(f"ids hold {Counter(ids).most_common(1)[0][0]!r} twice; give each document its own")
         rows = {name: vector for name, vector in zip(ids, vectors, strict=True) if vector is not None}
         X = np.array(list(rows.values()), np.float32)
+        self._check_directions(X, list(rows))
         with self.lock:
             if self.index is not None:
                 self.index.upsert(X, list(rows)).remove(list(set(ids) - set(rows)), unknown="drop")
             elif rows:
                 self.index = Index.build(X, None, list(rows), self.metric)
             self.records |= dict(zip(ids, records, strict=True))
-            self._train()
+            index, quantizer = self.index, self.quantizer
+            if isinstance(quantizer, int) and index is not None and index.quantizer is None and len(index) >= ENOUGH:
+                X, names = index.vectors(index.row_ids), index.row_ids
+                self.index = Index.build(X, quantizer, names, self.metric, keep_vectors=self.keep_vectors)
 
-    def _train(self) -> None:
-        """Train the quantizer of an index that is still exact, if there are enough vectors."""
-        index, quantizer = self.index, self.quantizer
-        if isinstance(quantizer, int) and index is not None and index.quantizer is None and len(index) >= ENOUGH:
-            X, names = index.vectors(index.row_ids), index.row_ids
-            self.index = Index.build(X, quantizer, names, self.metric, keep_vectors=self.keep_vectors)
+    def _check_directions(self, X: np.ndarray, names: list[str]) -> None:
+        """ValueError for a row of zeros in X (n, d), where rows are compared by cosine."""
+        if self.metric == "cosine" and names and not (rows := X.any(axis=1)).all():
+            raise ValueError(f"the embedding of {names[rows.argmin()]!r} has zeros alone, so no cosine; leave it out")
 
     def remove(self, ids: Iterable[object]) -> None:
         """Take out the records of ids; unknown ones are passed over. TypeError for a single id."""
@@ -112,6 +126,11 @@ class Documents:
             for name in names:
                 self.records.pop(name, None)
 
+    def accepted(self, keep: Callable[[str], bool] | None, ids: Iterable[object] | None = None) -> list[str]:
+        """Those of the ids, all for None, that are here and that `keep` accepts."""
+        names = list(self.records) if ids is None else listed(ids)
+        return [name for name in names if name in self.records and (keep is None or keep(name))]
+
     def nearest(
         self, vector: ArrayLike, k: int, keep: Callable[[str], bool] | None = None
     ) -> tuple[list[str], list[float]]:
@@ -120,8 +139,10 @@ class Documents:
         among = None if keep is None or self.index is None else list(filter(keep, self.index.row_ids.tolist()))
         if self.index is None or not len(self.index) or among == []:
             return [], []
+        Q = np.asarray(vector, np.float32)[None]
+        self._check_directions(Q, ["the query"])
         how = {"among": among, "oversample": None if self.index.kept is None else self.oversample}
-        scores, ids = self.index.search(np.asarray(vector, np.float32)[None], k, **how)
+        scores, ids = self.index.search(Q, k, **how)
         found = answered(scores)
         return ids[found].tolist(), scores[found].tolist()
 

@@ -1,6 +1,6 @@
 """A document store and a retriever of Haystack over an `Index`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from nearkin._fields import Extra, StrPath
@@ -11,7 +11,6 @@ try:
     from haystack import Document, component, default_from_dict, default_to_dict
     from haystack.document_stores.errors import DuplicateDocumentError
     from haystack.document_stores.types import DuplicatePolicy
-    from haystack.errors import FilterError
     from haystack.utils.filters import document_matches_filter
 except ModuleNotFoundError as _error:
     raise ImportError(f"HaystackStore needs haystack-ai ({_error}): pip install 'nearkin[haystack]'") from _error
@@ -24,20 +23,14 @@ class HaystackStore:
     """Documents, with or without embedding; they come back without.
 
     path: the folder of an earlier `save`, whose documents and settings it has.
-    settings: `quantizer` (`n_bytes` is the same), `metric`, `keep_vectors` and `oversample`, see `Documents`; none with
-        `path`.
+    settings: `quantizer`, `metric`, `keep_vectors` and `oversample`, see `Documents`; none with `path`.
 
     `store.documents.index` is the index.
     """
 
     def __init__(self, *, path: StrPath | None = None, **settings: Extra) -> None:
-        if "n_bytes" in settings:
-            settings = dict(quantizer=settings.pop("n_bytes"), **settings)
-        if path is None:
-            self.documents, self._given = Documents.of(self, settings), settings
-        else:
-            self.documents = Documents.load(path, "haystack", **settings)  # which takes none
-            self._given = {"path": str(path)}
+        self.documents = Documents.of(self, settings) if path is None else Documents.load(path, "haystack", **settings)
+        self._given: Record = settings if path is None else {"path": str(path)}
 
     def __repr__(self) -> str:
         return f"HaystackStore({self.documents!r})"
@@ -53,7 +46,7 @@ class HaystackStore:
         return len(self.documents.records)
 
     def filter_documents(self, filters: Filters = None) -> Docs:
-        return [self._document(name) for name in self._accepted(filters)]
+        return [self._document(name) for name in self.documents.accepted(self._accepts(filters))]
 
     def write_documents(self, documents: Docs, policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
         """Add documents, and return their number; those of known ids are an error, or skipped, or replaced, by the
@@ -79,19 +72,15 @@ class HaystackStore:
     def embedding_retrieval(self, query_embedding: list[float], filters: Filters = None, top_k: int = 10) -> Docs:
         """The documents nearest to the embedding, with their scores."""
         with self.documents.lock:
-            keep = set(self._accepted(filters)).__contains__ if filters else None
-            found = zip(*self.documents.nearest(query_embedding, top_k, keep), strict=True)
+            found = zip(*self.documents.nearest(query_embedding, top_k, self._accepts(filters)), strict=True)
             return [self._document(name, score) for name, score in found]
 
     def save(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write documents and index to a folder; nothing is pickled, and metadata must be JSON."""
         self.documents.save(path, "haystack", overwrite)
 
-    def _accepted(self, filters: Filters) -> list[str]:
-        if filters and "operator" not in filters and "conditions" not in filters:
-            raise FilterError("filters have no operator; type them as haystack's documentation of filter_documents")
-        names = list(self.documents.records)
-        return [name for name in names if document_matches_filter(filters, self._document(name))] if filters else names
+    def _accepts(self, filters: Filters) -> Callable[[str], bool] | None:
+        return (lambda name: document_matches_filter(filters, self._document(name))) if filters else None
 
     def _document(self, name: str, score: float | None = None) -> Document:
         return Document.from_dict({"id": name, **self.documents.records[name], "score": score})

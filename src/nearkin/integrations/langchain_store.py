@@ -11,7 +11,7 @@ import numpy as np
 from nearkin._fields import Extra, StrPath
 from nearkin._types import Record
 from nearkin.contracts import Quantizer
-from nearkin.integrations.documents import Documents, listed
+from nearkin.integrations.documents import Documents, check_comparable, listed
 
 try:
     from langchain_core.documents import Document
@@ -38,7 +38,7 @@ class LangChainStore(VectorStore):
     """
 
     def __init__(self, embedding: Embeddings, quantizer: Quantizer | int | None = None, **rescoring: Extra) -> None:
-        self.documents: Documents = Documents.of(self, rescoring, quantizer=quantizer, metric="cosine")
+        self.documents: Documents = Documents.of(self, {"quantizer": quantizer, **rescoring}, metric="cosine")
         self._embedding = embedding
 
     def __repr__(self) -> str:
@@ -67,9 +67,7 @@ class LangChainStore(VectorStore):
         if ids is None and not filter:
             raise ValueError("ids and filter are missing; give one, or ids=list(store.documents.records) for all")
         with self.documents.lock:
-            accepts, records = self._accepts(filter), self.documents.records
-            names = list(records) if ids is None else [name for name in listed(ids) if name in records]
-            self.documents.remove([name for name in names if accepts is None or accepts(name)])
+            self.documents.remove(self.documents.accepted(self._accepts(filter), ids))
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> Docs:
@@ -85,8 +83,10 @@ class LangChainStore(VectorStore):
         if callable(filter):
             return lambda name: filter(self._document(name))
         values = filter.items() if isinstance(filter, dict) else ()
-        if not values or any(str(key).startswith("$") or isinstance(value, dict | list) for key, value in values):
-            raise TypeError(f"filter is {filter!r}; give values of metadata, or lambda doc: doc.metadata['page'] > 3")
+        many = [key for key, value in values if isinstance(value, Iterable) and not isinstance(value, str)]
+        if not values or many or any(str(key).startswith("$") for key, _ in values):
+            raise TypeError(f"filter is {filter!r}; give single values, or lambda doc: doc.metadata['page'] in (3, 5)")
+        check_comparable(dict(values), [record["metadata"] for record in self.documents.records.values()])
         return lambda name: values <= self.documents.records[name]["metadata"].items()
 
     def similarity_search(self, query: str, k: int = 4, *, filter: Filter = None) -> Docs:
@@ -116,9 +116,7 @@ class LangChainStore(VectorStore):
         """k of the `fetch_k` nearest documents that are near to the query and far from each other."""
         with self.documents.lock:
             names, _scores = self.documents.nearest(embedding, fetch_k, self._accepts(filter))
-            if self.documents.index is None or not names:
-                return []
-            vectors = list(self.documents.index.vectors(names))
+            vectors = list(self.documents.index.vectors(names)) if self.documents.index and names else []
             chosen = maximal_marginal_relevance(np.array(embedding, np.float32), vectors, lambda_mult, k)
             return [self._document(names[i]) for i in chosen]
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from nearkin._fields import Extra, StrPath
 from nearkin.contracts import Quantizer
-from nearkin.integrations.documents import Documents, listed
+from nearkin.integrations.documents import Documents
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
@@ -28,12 +28,11 @@ class LlamaIndexStore(types.BasePydanticVectorStore):
     """
 
     stores_text: bool = True
-    is_embedding_query: bool = True
     _documents: Documents = PrivateAttr()
 
     def __init__(self, quantizer: Quantizer | int | None = None, **rescoring: Extra) -> None:
         super().__init__(stores_text=True)
-        self._documents = Documents.of(self, rescoring, quantizer=quantizer, metric="cosine")
+        self._documents = Documents.of(self, {"quantizer": quantizer, **rescoring}, metric="cosine")
 
     def __repr__(self) -> str:
         return f"LlamaIndexStore({self._documents!r})"
@@ -81,7 +80,7 @@ class LlamaIndexStore(types.BasePydanticVectorStore):
     def query(self, query: types.VectorStoreQuery) -> types.VectorStoreQueryResult:
         """The nodes nearest to the query's embedding, and their cosines."""
         if query.mode != types.VectorStoreQueryMode.DEFAULT or query.query_embedding is None:
-            raise ValueError(f"query has the mode {query.mode}; it must be 'default', with an embedding")
+            raise ValueError(f"query has the mode {query.mode}; it must be 'default', with a text")
         with self._documents.lock:
             keep = None
             if query.filters is not None or query.node_ids or query.doc_ids:  # an empty list limits nothing
@@ -93,9 +92,8 @@ class LlamaIndexStore(types.BasePydanticVectorStore):
 
     def _accepted(self, ids: list[str] | None, filters: Filters) -> list[str]:
         """The known ids of those given, all for None, that pass the filters."""
-        records = self._documents.records
-        accepts = utils.build_metadata_filter_fn(records.__getitem__, filters)
-        return [name for name in (list(records) if ids is None else listed(ids)) if name in records and accepts(name)]
+        keep = utils.build_metadata_filter_fn(self._documents.records.__getitem__, filters)
+        return self._documents.accepted(keep, ids)
 
     def _node(self, name: str) -> BaseNode:
         return utils.metadata_dict_to_node(self._documents.records[name])
