@@ -103,13 +103,15 @@ class ITQ(AbstractSpectralHasher):
         """A copy whose bits compare principal coordinates of X with thresholds, more of them along wider axes.
 
         b thresholds at the quantiles 1 / (b + 1), ... cut an axis into b + 1 cells. The next bit goes to the axis of
-        the largest variance / (b + 1)^2: cells are then about equally wide along all axes, and Hamming distances are
-        about l1 distances.
+        the largest mean absolute deviation / (b + 1): cells are then about equally wide along all axes, and Hamming
+        distances are about l1 distances. A variance would give far rows' axes most bits: Shuttle's 9 columns, 32 bits,
+        mAP of neighbours .24 to .35 where this has .42 to .44 (2026-11-29).
         """
         spectrum = principal_axes(X)
         coordinates, counts = principal_coordinates(X, spectrum), np.zeros(spectrum.rank, np.int64)
+        spread = np.abs(coordinates - np.median(coordinates, axis=0)).mean(axis=0)
         for _ in range(self.n_bits):
-            counts[np.argmax(spectrum.variances / (counts + 1) ** 2)] += 1
+            counts[np.argmax(spread / (counts + 1))] += 1
         cuts = [np.quantile(z, np.arange(1, b + 1) / (b + 1)) for z, b in zip(coordinates.T, counts, strict=True)]
         axis = np.repeat(np.arange(spectrum.rank), counts)
         scale = float(1 / np.sqrt(spectrum.variances[axis].mean()))
