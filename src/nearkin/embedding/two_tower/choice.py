@@ -218,7 +218,7 @@ def all_pairs_alone(why: str) -> list[Record]:
 
 
 def _named(loss: str, settings: Record) -> str:
-    words = [f"{name} {value:g}" for name, value in settings.items()]
+    words = [f"{name} {value}" for name, value in settings.items()]
     return loss + (f" ({', '.join(words)})" if words else "")
 
 
@@ -251,8 +251,9 @@ class _LossChoice:
         self.generator = torch.Generator().manual_seed(draw_seed(self.rng))
         self.start = initial_tables(self.train, self.k, self.generator)
         self.recencies = RECENCIES if self.late.sum() >= DEFAULTS.fewest_pairs else (0.0,)
+        self.weightings = ("log", "none") if np.ptp(self.train.weights) else ("log",)
         self.judges = np.ones(len(self.lefts), bool)  # the lefts that decide
-        total = 2 + len(self.recencies) + len(DEFAULTS.temperatures) + len(DEFAULTS.imputed)
+        total = 2 + len(self.weightings) * len(self.recencies) + len(DEFAULTS.temperatures) + len(DEFAULTS.imputed)
         self.trial = Trial[str](_of_phase("loss", self.callback), total, "held-out NDCG")
         self.clock = time.perf_counter()
 
@@ -272,10 +273,15 @@ class _LossChoice:
         return self._decide(finalists)
 
     def _lately(self, cooled: _Fit) -> _Fit:
-        """This softmax after more sweeps, with the recency that the latest pairs choose; from then on, unless it is 0,
-        they alone decide: a recency cannot gain on random ones."""
+        """This softmax after more sweeps, with or without the record's weights, and with the recency that the latest
+        pairs choose; from then on, unless it is 0, they alone decide: a recency cannot gain on random ones."""
         loss, trial = cast(CosineSoftmax, cooled.loss), Trial[str](None, len(self.recencies), "of the latest pairs")
-        fits = self._on_cosines(loss, cooled.tables, DEFAULTS.last_sweeps, self.recencies)
+        longer = [
+            self._on_cosines(replace(loss, weighting=weighting), cooled.tables, DEFAULTS.last_sweeps, self.recencies)
+            for weighting in self.weightings
+        ]
+        best = self._best([fits[0] for fits in longer])
+        fits = next(fits for fits in longer if fits[0] is best)
         for recency, fit in zip(self.recencies, fits, strict=True):
             trial.add(fit.name, self.trial.values[fit.name][self.late], recency)
         chosen = fits[0] if len(fits) == 1 else next(fit for fit in fits if fit.name == trial.winner())
@@ -317,11 +323,11 @@ class _LossChoice:
     def _imputed(self, plain: _Fit) -> _Fit:
         """The best with imputed rights, from these tables: a larger share and bias at the next lower temperature."""
         lists, sweeps = CosineSoftmax().lists(self.train), 2 * DEFAULTS.sweeps
-        settings, fits = plain.loss.get_params(), list[_Fit]()
-        first = DEFAULTS.temperatures.index(settings["temperature"])
+        kept, fits = cast(CosineSoftmax, plain.loss), list[_Fit]()
+        first = DEFAULTS.temperatures.index(kept.temperature)
         for temperature, (share, power) in zip(DEFAULTS.temperatures[first:], DEFAULTS.imputed, strict=False):
-            loss = CosineSoftmax(temperature=temperature, imputed=share, bias_power=power)
-            fits += self._on_cosines(loss, plain.tables, sweeps, [settings["recency"]], lists=lists)
+            loss = replace(kept, temperature=temperature, imputed=share, bias_power=power)
+            fits += self._on_cosines(loss, plain.tables, sweeps, [kept.recency], lists=lists)
         return self._best(fits)
 
     def _on_cosines(
