@@ -29,7 +29,6 @@ def test_numbers():
 
 BAD_NUMBERS = [
     (lambda: check_real(-(10**400), "x"), ValueError, r"an integer of 1329 bits; it must be below 2\^63"),
-    (lambda: check_integer(2**63, "x"), ValueError, "it must be below"),
     (lambda: check_integer(2.0, "n"), TypeError, "n is 2.0 of type float; it must be an integer"),
     (lambda: check_integer(True, "n"), TypeError, "it must be an integer"),
     (lambda: check_integer(0, "n", low=1), ValueError, "n is 0; it must be an integer of at least 1"),
@@ -51,7 +50,6 @@ def test_vectors_keep_float64_and_turn_the_rest_to_float32():
     assert check_vectors(torch.ones(2, 3, requires_grad=True)).dtype == np.float32
     for rows in ([torch.ones(2, requires_grad=True)] * 3, (torch.ones(2, dtype=torch.bfloat16),) * 3):
         np.testing.assert_array_equal(check_vectors(rows), np.ones((3, 2)))
-    assert check_vectors([[1.0, 2.0]]).shape == (1, 2)
     assert check_vectors(np.asfortranarray(np.ones((3, 2)))).flags.c_contiguous
 
 
@@ -61,10 +59,12 @@ def test_tables_with_types_of_their_own_are_numbers():
         np.testing.assert_array_equal(check_vectors(given), np.eye(3, 2))
     with pytest.raises(ValueError, match="contains NaN or infinity in 1 of 3 rows"):
         check_vectors(table.mask(table == 1).iloc[[0, 2, 2]].reset_index(drop=True))
-    with pytest.raises(TypeError, match="X has 1 column without numbers: 'name'; drop them"):
+    with pytest.raises(TypeError, match="X has 1 column without coordinates: 'name'; drop them"):
         check_vectors(table.assign(name="a"))
+    with pytest.raises(TypeError, match=r"without coordinates: 'label'; .* takes integers too"):
+        nk.Index.build(table.astype(float).assign(label=1))
     for times in (pd.DataFrame({"a": [1.0], "t": pd.Timestamp(0)}), pl.DataFrame({"a": [1.0], "t": [timedelta(1)]})):
-        with pytest.raises(TypeError, match="X has 1 column without numbers: 't'"):
+        with pytest.raises(TypeError, match="X has 1 column without coordinates: 't'"):
             check_vectors(times)  # polars makes numbers of them
 
 

@@ -126,8 +126,7 @@ def check_queries(queries: ArrayLike, d: int, *, min_rows: int = 1, metric: str 
 
 def check_not_vanishing(X: np.ndarray, metric: str = "l2") -> np.ndarray:
     """Return rows X (n, d); ValueError if float32 has about 0 for all their squared distances, and they are not 0, or
-    rounds float64 by more than 1/256 of their spread, of their directions for "cosine", as about a far middle. Rows
-    that float64 would round as much are equal."""
+    rounds float64 beyond `check_rounding`, of directions for "cosine"."""
     largest = max(float(X.max(initial=0)), -float(X.min(initial=0))) if metric in ("l2", "ip") else 0
     if 0 < largest < 1e-18:
         raise ValueError(
@@ -139,11 +138,16 @@ def check_not_vanishing(X: np.ndarray, metric: str = "l2") -> np.ndarray:
         ways["cosine"] = "divide rows of data and queries by their norms, take the data's mean off, and search by l2"
         some = X[:: 1 + len(X) // 4_096]
         some = some / np.abs(some).max(axis=1, keepdims=True) if metric == "cosine" else some
-        lost, spread = ((some - other).var(axis=0).sum() for other in (some.astype(np.float32), 0))
-        if lost > spread / 256**2 > np.spacing(np.abs(some).max()) ** 2:
-            what = "X is float64, which float32 would round by more than 1/256 of its spread"
-            raise ValueError(f"{what}: {ways[metric]}")
+        check_rounding(some, np.float32, ways[metric])
     return X
+
+
+def check_rounding(X: np.ndarray, dtype: type[np.floating[Any]], way: str) -> None:
+    """ValueError if `dtype` rounds rows X (n, d) by more than 1/256 of their spread, as about a far middle. Rows that
+    their own type would round as much are equal."""
+    lost, spread = ((X - other).var(axis=0, dtype=np.float64).sum() for other in (X.astype(dtype), 0))
+    if lost > spread / 256**2 > np.spacing(np.abs(X).max()) ** 2:
+        raise ValueError(f"X is {X.dtype}, which {dtype.__name__} would round by more than 1/256 of its spread: {way}")
 
 
 def repeated(values: np.ndarray) -> np.ndarray:
@@ -215,9 +219,9 @@ def check_label_pair(
 
 def check_same_kind(labels: np.ndarray, others: np.ndarray, name: str, other: str) -> None:
     """TypeError where one of two arrays of labels is text and the other numbers: no label equals another."""
-    if (labels.dtype.kind == "U") != (others.dtype.kind == "U"):
-        kinds = ("text" if each.dtype.kind == "U" else "numbers" for each in (labels, others))
-        raise TypeError("{} are {} and {} {}; give labels of one type".format(*(name, next(kinds), other, next(kinds))))
+    left, right = ("text" if each.dtype.kind == "U" else "numbers" for each in (labels, others))
+    if left != right:
+        raise TypeError(f"{name} are {left} and {other} {right}; give labels of one type")
 
 
 def has_unit_rows(X: np.ndarray) -> bool:
@@ -319,9 +323,10 @@ def check_vectors(
 ) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise. TypeError for
     sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity. Estimators use
-    `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: types up to 2 bytes stay.
-    `exact`: integers become float64, as those of 8 bytes are too fine for float32."""
-    _check_columns(X, name)
+    `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: vectors of an index:
+    types up to 2 bytes stay, and a DataFrame has no integers next to fractions. `exact`: integers become float64, as
+    those of 8 bytes are too fine for float32."""
+    _check_columns(X, name, vectors=small)
     given, X = X, as_array(X, name)
     if X.dtype.kind == "O" and X.ndim == 2:
         X = _numbers(given, name) if hasattr(given, "columns") else _objects(X, name)
@@ -366,18 +371,21 @@ def _numbers(frame: Any, name: str) -> np.ndarray:
     return np.stack([column.cast(nw.Float64).to_numpy() for column in columns], axis=1)
 
 
-def _check_columns(X: Extra, name: str, good: Callable[[Extra], bool] = lambda kind: not kind.is_temporal()) -> None:
-    """TypeError names the columns of a DataFrame whose type is not `good`; times, which many libraries make numbers."""
+def _check_columns(X: Extra, name: str, good: Callable[[Extra], bool] | None = None, vectors: bool = False) -> None:
+    """TypeError names the columns of a DataFrame whose type is not `good`, or times, which many libraries make numbers;
+    of `vectors` also integers next to fractions, which are ids, labels or counts."""
     if not hasattr(X, "columns"):
         return
     import narwhals as nw  # every query is checked, and arrays need no narwhals
 
     frame: Extra = nw.from_native(X, eager_only=True, pass_through=True)
-    kinds = frame.schema.items() if isinstance(frame, nw.DataFrame) else ()
-    if other := [repr(column) for column, kind in kinds if not good(kind)]:
+    kinds = frame.schema if isinstance(frame, nw.DataFrame) else {}
+    apart = vectors and any(kind.is_float() for kind in kinds.values())
+    good = good or (lambda kind: not kind.is_temporal())
+    if other := [repr(word) for word, kind in kinds.items() if not good(kind) or (apart and kind.is_integer())]:
         names = ", ".join(other[:5]) + ", ..." * (len(other) > 5)
-        way = f"drop them, or type nk.read_vectors({name}), which reads lists and leaves text out"
-        raise TypeError(f"{name} has {counted(len(other), 'column')} without numbers: {names}; {way}")
+        way = f"drop them, or type nk.read_vectors({name}), which leaves them out; {name}.to_numpy() takes integers too"
+        raise TypeError(f"{name} has {counted(len(other), 'column')} without coordinates: {names}; {way}")
 
 
 def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1) -> np.ndarray:

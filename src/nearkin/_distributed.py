@@ -89,8 +89,7 @@ class Group:
 
     def agree(self, value: object, what: str) -> None:
         """ValueError on all ranks, which names one that differs, unless all were given the same value."""
-        values = self.exchange(value)
-        for rank, other in enumerate(values):
+        for rank, other in enumerate(values := self.exchange(value)):
             if other != values[0]:
                 raise ValueError(f"rank {rank} has {what} {other}, rank 0 has {values[0]}; all ranks need the same")
 

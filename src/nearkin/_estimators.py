@@ -21,11 +21,7 @@ MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
 
 def _plain(value: object) -> object:
     """A value as JSON holds it, None where it cannot."""
-
-    def listed(part: object) -> object:
-        return part.tolist() if isinstance(part, np.ndarray | np.generic) else None
-
-    return json.loads(json.dumps(value, default=listed))
+    return json.loads(json.dumps(value, default=lambda part: part.tolist() if hasattr(part, "tolist") else None))
 
 
 class SavedEstimator(BaseEstimator):

@@ -36,10 +36,10 @@ def test_clipping_a_heavy_tail_lowers_the_error_of_faiss(X: np.ndarray) -> None:
     assert ours.clipped_ > 0
 
 
-@each(("scale", "words"), [(1e5, "largest value of X is .*to 65504"), (1e-9, "largest value of X is 1e-09")])
-def test_half_precision_refuses_values_that_it_cannot_hold(X: np.ndarray, scale: float, words: str) -> None:
-    """Values beyond 65,504 became infinite, those below 6e-8 zero."""
-    rows = X / np.abs(X).max() * np.float32(scale)
+@each(("scale", "offset", "words"), [(1e5, 0, "to 65504"), (1e-9, 0, "X is 1e-09"), (1, 1e3, "float16 .* 1/256")])
+def test_half_precision_refuses_what_it_cannot_hold(X: np.ndarray, scale: float, offset: int, words: str) -> None:
+    """Values beyond 65,504 became infinite, those below 6e-8 zero; about a far middle all became one."""
+    rows = X / np.abs(X).max() * np.float32(scale) + np.float32(offset)
     with pytest.raises(ValueError, match=words):
         ScalarQuantizer(16).fit(rows)
     fitted = ScalarQuantizer(16).fit(X)

@@ -7,7 +7,7 @@ import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_codes, has_unit_rows, validate_vectors
+from nearkin._check import check_choice, check_codes, check_rounding, has_unit_rows, validate_vectors
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import ArrayLike
@@ -73,15 +73,14 @@ class ScalarQuantizer(ReconstructingTransformer):
         check_choice(self.n_bits, "n_bits", _TYPES)
         X = whole_rows(self, X)
         self.normalized_: bool | None = has_unit_rows(X)
+        self.clipped_, self.scale_ = 0.0, np.empty(0, np.float32)
+        every = -(-len(X) // 65_536)
         if self.n_bits == 16:
             _check_half(X, float(_HALF.tiny))
-        every = -(-len(X) // 65_536)
-        X = X[::every].astype(np.float32)
-        if self.n_bits < 16:
-            X = X[~far_rows(X, Shard.of(X), 1, every * np.arange(len(X)))[0]]
-        self.clipped_, self.scale_ = 0.0, np.empty(0, np.float32)
-        if self.n_bits == 16:
+            check_rounding(X[::every], np.float16, "take X.mean(axis=0) off data and queries, or type n_bits=8")
             return self
+        X = X[::every].astype(np.float32)
+        X = X[~far_rows(X, Shard.of(X), 1, every * np.arange(len(X)))[0]]
         best = np.inf
         for step, share in enumerate(DEFAULTS.clipped, 1):
             low, high = np.quantile(X, [share, 1 - share], axis=0)
