@@ -221,11 +221,8 @@ def test_rows_are_dropped_and_counted_where_it_is_typed(tmp_path: Path) -> None:
 def test_rows_left_out_leave_no_ids_behind(subtests: pytest.Subtests) -> None:
     """Text ids of rows of weight 0 stayed, as users without a pair; integers went."""
     frame = pd.DataFrame({"user": [1, 2, 3], "item": [7, 8, 9], "rating": [5, 1, 0]})
-    for table in (
-        frame,
-        frame.astype({"user": str}),
-        frame.assign(user="u" + frame.user.astype(str), item=list("abc")),
-    ):
+    others = frame.astype({"user": str}), frame.assign(user="u" + frame.user.astype(str), item=list("abc"))
+    for table in (frame, *others):
         for options, shape in (({}, (2, 2)), ({"min_weight": 3}, (1, 1))):
             with subtests.test(f"{table.user.dtype} {options}"):
                 assert nk.read_interactions(table, **options).shape == shape
@@ -246,13 +243,8 @@ def test_other_encodings_and_quotes_are_named(tmp_path: Path) -> None:
 
 
 def test_other_endings_name_what_to_type(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    for name, way in {
-        "a.xls": ".xlsx",
-        "a.json": "read_json",
-        "a.mtx": "save_npz",
-        "a.npy.gz": "unpack",
-        "a": "rename",
-    }.items():
+    ways = {"a.xls": ".xlsx", "a.json": "read_json", "a.mtx": "save_npz", "a.npy.gz": "unpack", "a": "rename"}
+    for name, way in ways.items():
         with subtests.test(name), pytest.raises(ValueError, match=way):
             nk.read_interactions(write(tmp_path, "x", name))
     with pytest.raises(TypeError, match="must be a file, a DataFrame or a sparse matrix"):

@@ -126,12 +126,15 @@ def test_what_was_no_liking_is_none_in_later_pairs(tmp_path: Path) -> None:
     pairs = [(u, i, 5 if u % 3 == i % 3 else 1) for u, i in np.ndindex(12, 9)]
     for name, part in (("first", pairs[::2]), ("later", pairs[1::2])):
         lines = [f"u{user},i{item},{stars}" for user, item, stars in part]
-        (tmp_path / f"{name}.csv").write_text("\n".join(["user,item,rating", *lines]))
-    embed_pairs(tmp_path / "first.csv", out=tmp_path / "emb", dim=2, loss="all-pairs", split="none", min_weight=4)
-    judged = run("evaluate", tmp_path / "emb", tmp_path / "later.csv").stdout
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user,item,stars", *lines]))
+    with pytest.raises(ValueError, match="no column with a usual name of weight"):
+        embed_pairs(tmp_path / "first.csv", out=tmp_path / "emb", min_weight=4)
+    first, later = (f"{tmp_path}/{name}.csv:user,item,rating=stars" for name in ("first", "later"))
+    embed_pairs(first, out=tmp_path / "emb", dim=2, loss="all-pairs", split="none", min_weight=4)
+    judged = run("evaluate", tmp_path / "emb", later).stdout
     assert "18 pairs of" in judged
     assert "36 rows of weight 0 or below the smallest" in judged
-    more = embed_pairs(tmp_path / "later.csv", start=tmp_path / "emb", out=tmp_path / "emb2", split="none")
+    more = embed_pairs(later, start=tmp_path / "emb", out=tmp_path / "emb2", split="none")
     assert (more["pairs"], more["learned_from"], more["min_weight"]) == (18, 36, 4)
 
 

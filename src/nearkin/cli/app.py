@@ -180,6 +180,7 @@ def _with_options(text: str, options: dict[str, str]) -> str:
     return re.sub(r"`(\w+)`", lambda found: options.get(found[1], f"`{found[1]}`"), text)
 
 
+_BEHIND = {"weight": "FILE:weight=", "response": "FILE:response=", "rater": "FILE:rater=", "id_column": "FILE:id="}
 _ANY = {name: option_of(name)[0] for name in ("header", "delimiter", "encoding", "threads", "keep_vectors")}
 
 
@@ -248,9 +249,8 @@ def explained(error: BaseException, options: Mapping[str, str]) -> str:
         text += "" if ctx is None else f"{_meant(text, ctx)} (see {ctx.command_path} --help)"
     elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
         text = re.sub(r"\bcolumns=\[([^]]*)\]", lambda typed: "FILE:" + re.sub("[' ]", "", typed[1]), str(error))
-        text = worded(text, options) or type(error).__name__
-        if rest := re.search(r"\b(weight|response|rater|id_column)=", text):
-            text += f"; {rest[1]} is no option here but an argument in Python: rename columns, or read the table there"
+        text = worded(text, _BEHIND | options) or type(error).__name__
+        text = re.sub(r"FILE:response='?([^' ]+=[^' ]+)'?", r"in Python response='\1'", text)
     else:
         frames = traceback.extract_tb(error.__traceback__)
         place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""

@@ -69,11 +69,11 @@ def read_interactions(
     >>> pairs.source.first
     'user ann, item 7, rating 5'
     """
-    if min_weight is not None:
-        check_real(min_weight, "min_weight")
+    check_real(0 if min_weight is None else min_weight, "min_weight")
+    needed = _SIDES if min_weight is None else (*_SIDES, "weight")
     table = read_table(path, header=header, delimiter=delimiter, encoding=encoding)
     typed = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
-    columns, notes = complete(table.roles(_SIDES, **typed), missing)
+    columns, notes = complete(table.roles(needed, **typed), missing)
     more: Record = {f"{side}_ids": np.arange(n) for side, n in zip(_SIDES, table.shape or (), strict=False)}
     for side, source in zip(_SIDES, (left_features, right_features), strict=True):
         if source is not None:

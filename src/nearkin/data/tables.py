@@ -1,5 +1,4 @@
-"""Tables in columns: what cells are read as, and which column has which role, by its name. Nothing is inferred but
-integers."""
+"""Tables in columns: what cells are read as, and which column has which role, by name. Only integers are inferred."""
 
 import os
 import re
@@ -24,6 +23,7 @@ from nearkin.data.formats.parquet import read_frame
 from nearkin.data.formats.workbook import read_sheet
 from nearkin.records import Reading
 
+_RATERS = ("rater", "annotator", "worker", "participant", "subject", "user")
 NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` leaves them; docs/reading.md prints it
     # pairs
     "left": ("left", "user", "userid", "query", "queryid", "customer", "customerid", "session", "sessionid"),
@@ -51,7 +51,7 @@ NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` 
     "other": ("other",),
     "similarity": ("similarity", "rating"),
     "dissimilarity": ("dissimilarity", "distance"),
-    "rater": ("rater", "raterid", "annotator", "worker", "workerid", "participant", "subject", "user"),
+    "rater": (*_RATERS, *(f"{who}id" for who in _RATERS)),
     # rows of vectors and of features
     "id": ("id", "ids", "key", "word", "token"),
     # qrels
@@ -358,7 +358,7 @@ class Table:
 
     `header` is None where the format names columns itself; `matrices` are an archive's arrays of other shapes; `shape`
     is that of a sparse matrix, whose entries are then the columns left, right, weight. Where columns are typed
-    behind the file's name, file.csv:b,a, `rest` has the others.
+    behind the file's name, file.csv:b,a, `rest` has the others; file.csv:b,name=a calls column a by that name.
     """
 
     name: str
@@ -380,16 +380,14 @@ class Table:
         """The column called `name`; ValueError that lists what there is."""
         if not isinstance(name, str):
             raise TypeError(f"{role} is {name!r}; it must be the name of a column")
-        if name not in self.columns:
+        if (column := (self.columns | (self.rest or {})).get(name)) is None:
             columns = listed(self.columns) + self.if_data
             raise ValueError(f"{role} is {name!r}, which {self.name} lacks; its columns are {columns}")
-        return self.columns[name]
+        return column
 
     def role(self, role: str, typed: str | None = None, *, taken: Iterable[str] = ()) -> Column | None:
-        """The column that is typed, or the only one with a usual name of the role that is not `taken`, or None.
-
-        ValueError that names what to type for several.
-        """
+        """The column that is typed, or the only one with a usual name of the role that is not `taken`, or None; for
+        several a ValueError that names what to type."""
         if typed is not None:
             return self.column(typed, role)
         usual = [name for name in self.columns if name not in taken and plain(name) in _USUAL[role]]
@@ -428,7 +426,7 @@ class Table:
             ways = ["rename it", " and ".join(f"{role}=..." for role in roles if role in typed)]
             way = " or type ".join(filter(None, ways))
             text = f"{self.name} has no column with a usual name of {usual}; {way}, of {listed(self.columns)}"
-        others = "; comparisons: anchor, near, far, columns=[...] or form=... (docs/reading.md)" * (len(roles) > 1)
+        others = "; comparisons: columns=[...], form='triplet', 'odd-one-out', 'ranking' or 'rated'" * (len(roles) > 1)
         return ValueError(text + self.if_data + others)
 
     def reading(
@@ -450,8 +448,8 @@ def read_table(
     a DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
 
     The first line of text names the columns, and cells are parted by the only one of comma, semicolon, tab and bar
-    that it holds. A folder of parts, a pattern or a list of files is one table, in the order of the numbers in their
-    names.
+    that it holds. A folder of parts, a pattern or a list of files is one table, by the numbers in their names.
+    "file.csv:b,name=a" has the columns b and a, which is then called name.
 
     Parameters
     ----------
@@ -528,9 +526,11 @@ def read_located(where: files.Locator, words: files.TextWords) -> Table:
         raise ValueError(f"{where.path} has columns of {sorted(lengths)} rows; all need the same number")
     if where.columns is None:
         return table
-    kept = {name: table.column(name, "the column") for name in where.columns if name not in table.matrices}
     matrices = {name: array for name, array in table.matrices.items() if name in where.columns}
-    rest = {name: column for name, column in table.columns.items() if name not in kept}
+    parts = [("", "", name) if name in table.columns else name.rpartition("=") for name in where.columns]
+    named = {role or name: name for role, _, name in parts if name not in matrices}
+    kept = {role: replace(table.column(name, "the column"), name=role) for role, name in named.items()}
+    rest = {name: column for name, column in table.columns.items() if not any(name in part for part in parts)}
     return replace(table, columns=kept, matrices=matrices, rest=rest)
 
 

@@ -41,8 +41,8 @@ def embed(
     objects. A share of the signals is held out first, to measure how good the vectors are.
 
     The names of columns, or an option for one of both, decide which the table holds: docs/reading.md has the names.
-    Columns of objects with other names are typed behind the file: answers.csv:p,q,r. Other names of weights and
-    answers, features of the left side, and weights of raters are arguments in Python.
+    Columns with other names are typed behind the file: answers.csv:p,q,r,response=chosen,rater=who or
+    log.csv:user=u,item=i,rating=r. Features of the left side and weights of raters are arguments in Python.
 
     Examples:
 

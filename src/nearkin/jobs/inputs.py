@@ -317,13 +317,15 @@ def read_as(path: StrPath, start: StrPath | None, columns: Record) -> tuple[Inte
     was: Record = {} if start is None else read_record(start, RUN) or {}
     when = columns.get("timestamp") or was.get("timestamp")
     least = was.get("min_weight") if columns.get("min_weight") is None else columns["min_weight"]
-    columns, words = {**columns, "min_weight": least}, was.get("words")
+    table, words = read_table(path), was.get("words")
+    if columns.get("min_weight") is not None or table.role("weight") is not None:  # later pairs may have no weights
+        columns = {**columns, "min_weight": least}
     if words and columns.get("left") is None and columns.get("right") is None:
         for times in dict.fromkeys((when, columns.get("timestamp"))):
             with suppress(ValueError):  # a table with other columns is read like a first table
-                pairs = nk.read_interactions(path, **{**columns, **words, "timestamp": times})
+                pairs = nk.read_interactions(table, **{**columns, **words, "timestamp": times})
                 return pairs, {"timestamp": when, "min_weight": least, "words": words}
-    pairs = nk.read_interactions(path, **columns)
+    pairs = nk.read_interactions(table, **columns)
     when = when or (None if pairs.source is None else pairs.source.roles.get("timestamp"))
     return pairs, {"timestamp": when, "min_weight": least, "words": words or columns_of(pairs)}
 

@@ -76,8 +76,7 @@ def embed_pairs(
         judged, kept = fit_and_judge(model, pairs, split, lambda parts: _judge_towers(model, parts), steps)
         judged["quality"] = _shown(judged["quality"])
         if len(kept) != len(pairs):
-            rest = "the others are validation and test by the split"
-            notes = [f"{len(kept):,} of {len(pairs):,} pairs are trained on; {rest}"]
+            notes = [f"{len(kept):,} of {len(pairs):,} pairs are trained on; the others are validation and test"]
     source = pairs.source
     record = {
         "out": str(out), "data": str(path), "left": model.seen_.shape[0], "right": model.seen_.shape[1],
@@ -106,14 +105,11 @@ def evaluate_pairs(folder: StrPath, path: StrPath, missing: str = "raise") -> Re
     if not values:
         raise ValueError(f"{path} has no pair to evaluate {folder} by: {'; '.join(notes)}; give later pairs")
     return {
-        "index": str(folder),
-        "data": str(path),
-        "quality": _shown(means(values)),
-        "differences": differences(values),
+        "index": str(folder), "data": str(path), "quality": _shown(means(values)), "differences": differences(values),
         "held_out": about,
         "notes": [*notes, *held_out_in_words(about, names.left)],
         "understood": None if pairs.source is None else str(pairs.source),
-    }
+    }  # fmt: skip
 
 
 def _split(pairs: Interactions, how: str, seed: Seed) -> Parts:

@@ -90,10 +90,10 @@ def recommend(
     right = sides.right_vectors() if allowed is not None else sides.right  # FAISS cannot search a part of the codes
     right = cast(faiss.Index, right.faiss_index) if isinstance(right, nk.Index) else right
     model = None if explain is None else nk.TwoTower.load(folder)
-    seen = None if with_seen else sides.seen
+    seen, most = None if with_seen else sides.seen, min(k, len(sides.right_ids))
 
     def answer(block: np.ndarray) -> Answers:
-        scores, numbers = ranking.recommend(sides.left, right, k, seen=seen, users=block, candidates=allowed)
+        scores, numbers = ranking.recommend(sides.left, right, most, seen=seen, users=block, candidates=allowed)
         answers = sides.left_ids[block], scores, named(numbers, sides.right_ids)
         return answers if model is None else (*answers, _because(model, sides.seen[block], answers[2], explain or 1))
 
@@ -132,7 +132,6 @@ def _with_history(sides: Sides, folder: StrPath, history: Interactions) -> Sides
         known = Known(sides.right_ids, sides.right_vectors(), "right", np.ones(len(sides.right_ids)))
         loss = FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs)
         left = fold_in(history, known, loss, None, None)  # as in training, with the decoded right vectors
-    columns = number_ids(history.right_ids, sides.right_ids, "right")[0]
-    places = history.rows, columns[history.indices]
+    places = history.rows, number_ids(history.right_ids, sides.right_ids, "right")[0][history.indices]
     seen = sp.csr_matrix((history.weights, places), (len(left), len(sides.right_ids)))
     return replace(sides, left=left, left_ids=history.left_ids, seen=seen)

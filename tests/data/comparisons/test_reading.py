@@ -107,6 +107,7 @@ def test_what_the_names_do_not_tell_is_refused(subtests: pytest.Subtests) -> Non
         (ANSWERS.assign(choice="none"), {}, "'none' in row 0 .*an answer is the name of a shown object"),
         (ANSWERS.assign(choice=3), {"form": "triplet"}, "an answer is the name of a shown object"),
         (THREE, {"form": "odd-one-out"}, "usual name of response"),
+        (THREE, {"form": "triplet", "columns": [*THREE]}, "usual name of response"),
         (pd.DataFrame([list("3211"), list("3122")], columns=ANSWERS.columns), {}, "names of objects and places alike"),
         (THREE, {"form": "triplet", "columns": ["image1", "image2"]}, "do not tell how to read a row as 'triplet'"),
         (THREE, {"form": "best"}, "form is 'best'"),

@@ -24,7 +24,10 @@ from nearkin.data.vectors import ROWS, open_vectors, table_rows
 from nearkin.records import Comparisons, Reading
 
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
+SCALE = "scale=(1, 7), the rating that means farthest first"
+ANSWERED = f"form='triplet' (the nearer of two), 'odd-one-out', 'ranking', or 'rated' with {SCALE}"
 _RATINGS = ("similarity", "dissimilarity")
+_MEASURED = {"distance": (np.inf, 0.0), "dissimilarity": (np.inf, -np.inf)}  # scales; the latter may be a difference
 
 
 class _Way(NamedTuple):
@@ -120,14 +123,9 @@ def read_comparisons(
     shape = "odd-one-out" if form == "odd-one-out" else "ordered"
     rows, more = _rows(form, [kept[role] for role in shown], kept, value or None, scale)
     answers = comparisons_from_names(rows, form=shape, missing=missing, objects=objects, **more)
-    notes += [counted(len(kept["rating"]), "rating")] if "rating" in kept else []
+    if (ratings := kept.get("rating")) is not None:
+        notes.append(f"{counted(len(ratings), 'rating')}, the farthest and the nearest {_ends(ratings, scale)}")
     return _described(table, kept, form, answers, notes)
-
-
-_VALUES = {  # role -> the argument of `comparisons_from_names`, and what its cells are read as
-    "weight": ("weights", Column.numbers),
-    "rater": ("annotators", Column.labels),
-}
 
 
 def _typed(table: Table, form: str | None = None, answer: str | None = None) -> list[str] | None:
@@ -163,28 +161,29 @@ def _roles(
         return way.form, objects, rest.roles(["response"], response=answer)
     ratings = rest.roles([], **dict.fromkeys(_RATINGS[: 1 if answer else 2], answer))
     if len(ratings) != 1:
-        raise ValueError(f"{table.name} has not one column of ratings; type response=..., of {listed(rest.columns)}")
+        raise ValueError(f"{table.name}: name the ratings, response=..., of {listed(rest.columns)}, and {SCALE}")
     return way.form, objects, {"rating": next(iter(ratings.values()))}
+
+
+def _usual(table: Table) -> set[str]:
+    """The roles that columns have the usual names of."""
+    return {role for role in NAMES if any(plain(name) in NAMES[role] for name in table.columns)}
 
 
 def _way(table: Table, form: str | None, columns: Sequence[str] | None, answer: str | None) -> _Way | None:
     """The way to read the rows, by what is typed and the names of columns, or None."""
-    usual = {role for role in NAMES if any(plain(name) in NAMES[role] for name in table.columns)}
+    usual = _usual(table)
     # left, right and an answer are no pairs: they lack the anchor, which the error then names
     usual |= {"anchor"} if {"first", "second", "response"} <= usual else set()
     usual -= {"response"} if {"first", "second", "near", "far"} <= usual else set()  # near and far tell it already
     for way in _WAYS:
-        if form is None:
-            is_usual = answer is None or (way.answer == "response" and plain(answer) in NAMES["response"])
-            fits = is_usual and way.is_told and (columns is not None or not usual & {*way.without})
-        else:
-            fits = form == way.form
+        is_usual = answer is None or (way.answer == "response" and plain(answer) in NAMES["response"])
+        fits = form == way.form or (form is None and is_usual and way.is_told and not usual & {*way.without})
         if columns is None:
             told = {way.answer} if form is None and way.answer is not None else set()
             fits &= {*way.objects} | told <= usual and (answer is None or way.answer is not None)
         else:
-            is_answered = answer is not None or form in ("odd-one-out", "rated")
-            fits &= len(way.objects) == len(columns) and is_answered == (way.answer is not None)
+            fits &= len(way.objects) == len(columns) and (way.answer is None) == (answer is None and form is None)
         if fits:
             return way
     return None
@@ -196,18 +195,18 @@ def _untold(table: Table, form: str | None) -> ValueError:
         return table.lacks("anchor")
     ways = [way for way in _WAYS if form == (way.form if form else way.answer)]  # untyped: those without an answer
     usual = " or ".join(", ".join(filter(None, (*way.objects, way.answer))) for way in ways)
-    scales = [_scale_of(column) for role in _RATINGS if (column := table.role(role)) is not None and column.is_numeric]
-    scale = scales[0] if scales else "scale=(1, 7)"
-    forms = f"'triplet' (response=... is the nearer of two), 'odd-one-out', 'ranking', or 'rated' with {scale}"
-    rated = f", and {scale}, the rating that means farthest first" * (form == "rated")
-    told, untold = ("", f", and form={forms}") if form is None else (f" as {form!r}", rated)
-    what = f"{table.name} has the columns {listed(table.columns)}, which do not tell how to read a row{told}"
-    return ValueError(f"{what}. Call them {usual}; or type columns=[...], those of objects{untold}{table.if_data}")
+    answers = [column for role in ("response", *_RATINGS) if (column := table.role(role)) is not None]
+    ends = next((_ends(column) for column in answers if column.is_numeric), "(1, 7)")
+    more = {None: f", and {ANSWERED}", "rated": f", and {SCALE}"}.get(form, "").replace("(1, 7)", ends)
+    typed = "columns=[...], those of objects" + ", response=..., that of answers" * (not answers) + more
+    told = f"do not tell how to read a row{'' if form is None else f' as {form!r}'}. Call them {usual}; or type {typed}"
+    return ValueError(f"{table.name} has the columns {listed(table.columns)}, which {told}{table.if_data}")
 
 
-def _scale_of(rating: Column) -> str:
-    far, near = np.nanpercentile(rating.numbers(gaps=True), (0, 100))
-    return f"scale=({near:g}, {far:g})" if plain(rating.name) == "dissimilarity" else f"scale=({far:g}, {near:g})"
+def _ends(rating: Column, scale: tuple[float, float] | None = None) -> str:
+    """The farthest and the nearest of the ratings, on the scale or else that of the column's name."""
+    far, near = scale or _MEASURED.get(plain(rating.name), (0, 1))
+    return "({:g}, {:g})".format(*np.nanpercentile(rating.numbers(gaps=True), (100, 0) if far > near else (0, 100)))
 
 
 def _rows(
@@ -215,7 +214,8 @@ def _rows(
 ) -> tuple[Coded, Record]:
     """Rows of ids (m, 3) or (m, 4) of the columns `shown`, the chosen object first, and the values of other roles."""
     ids = _joined([column.ids() for column in shown])
-    more: Record = {name: read(columns[role]) for role, (name, read) in _VALUES.items() if role in columns}
+    more: Record = {"weights": columns["weight"].numbers()} if "weight" in columns else {}
+    more |= {"annotators": columns["rater"].labels()} if "rater" in columns else {}
     rows, judgements = ids.codes, None
     if "response" in columns:
         first = int(form == "triplet")
@@ -248,16 +248,12 @@ def _joined(parts: list[Coded]) -> Coded:
 
 def _on_scale(rating: Column, scale: tuple[float, float] | None) -> tuple[np.ndarray, bool]:
     """Ratings (n,), and whether a high one means near; ValueError for one outside of the scale."""
-    ratings = rating.numbers().astype(np.float64)
-    if scale is None and plain(rating.name) in NAMES["dissimilarity"]:
-        least = 0 if plain(rating.name) == "distance" else -np.inf  # a dissimilarity may be a difference
-        rating.refuse((ratings < least) | np.isinf(ratings), "is no distance", "leave rows without an answer out")
-        return ratings, False
+    scale = scale or _MEASURED.get(plain(rating.name))
     if scale is None:
-        ends = f"{_scale_of(rating)} if these are its ends, or round the other way"
+        ends = f"scale={_ends(rating)} if these are its ends, or round the other way"
         raise ValueError(f"{rating.title} holds ratings; type the scale, the rating that means farthest first: {ends}")
-    low, high = sorted(scale)
-    outside = (ratings < low) | (ratings > high)
+    ratings, (low, high) = rating.numbers().astype(np.float64), sorted(scale)
+    outside = (ratings < low) | (ratings > high) | np.isinf(ratings)
     rating.refuse(outside, f"is outside the scale from {low:g} to {high:g}", "leave rows without an answer out")
     return ratings, scale[1] > scale[0]
 
@@ -357,4 +353,6 @@ def kind_of(source: FileOrFrame, **options: Any) -> str:
         return "comparisons" if given & (of_comparisons - of_pairs) else "pairs"
     table = read_table(source, **{name: options.get(name) for name in ("header", "delimiter", "encoding")})
     is_told = any(name in table.matrices for name in ARRAYS) or _way(table, None, None, None) or _typed(table)
-    return "comparisons" if is_told else "pairs"
+    usual = _usual(table)
+    is_pairs = {"left", "right"} <= usual or "weight" in usual or usual.isdisjoint(("response", "odd", *_RATINGS))
+    return "pairs" if is_pairs and not is_told else "comparisons"
