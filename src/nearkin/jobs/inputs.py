@@ -317,8 +317,10 @@ def read_as(path: StrPath, start: StrPath | None, columns: Record) -> tuple[Inte
     was: Record = {} if start is None else read_record(start, RUN) or {}
     when = columns.get("timestamp") or was.get("timestamp")
     least = was.get("min_weight") if columns.get("min_weight") is None else columns["min_weight"]
-    table, words = read_table(path), was.get("words")
-    if columns.get("min_weight") is not None or table.role("weight") is not None:  # later pairs may have no weights
+    text = {name: columns.pop(name, None) for name in ("header", "delimiter", "encoding")}
+    table, words = read_table(path, **text), was.get("words")
+    # a table of later pairs may have no weights
+    if columns.get("min_weight") is not None or table.role("weight", columns.get("weight")) is not None:
         columns = {**columns, "min_weight": least}
     if words and columns.get("left") is None and columns.get("right") is None:
         for times in dict.fromkeys((when, columns.get("timestamp"))):

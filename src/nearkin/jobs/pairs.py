@@ -106,8 +106,7 @@ def evaluate_pairs(folder: StrPath, path: StrPath, missing: str = "raise") -> Re
         raise ValueError(f"{path} has no pair to evaluate {folder} by: {'; '.join(notes)}; give later pairs")
     return {
         "index": str(folder), "data": str(path), "quality": _shown(means(values)), "differences": differences(values),
-        "held_out": about,
-        "notes": [*notes, *held_out_in_words(about, names.left)],
+        "held_out": about, "notes": [*notes, *held_out_in_words(about, names.left)],
         "understood": None if pairs.source is None else str(pairs.source),
     }  # fmt: skip
 
