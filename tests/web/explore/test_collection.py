@@ -1,5 +1,6 @@
 """A click shows what a search gives: by the codes, rescored, and in an index whose rows stand in another order."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -153,14 +154,13 @@ def test_what_is_searched_is_found_first_by_id(explorer: Explorer, folder: Path)
 
 
 def test_all_columns_of_a_table_are_read_and_searched(folder: Path, tmp_path: Path) -> None:
-    """Of a table with several columns only the one called "text" could be seen."""
-    lines = [f"item-{n},film {n},{n / 4}" for n in range(N - 1, 1, -1)]
-    (tmp_path / "items.csv").write_text("\n".join(["id,name,price (EUR)", *lines]))
-    collection = open_collection(folder / "idx", texts=f"{tmp_path}/items.csv", ids_column="id")
-    assert collection.about(8)["more"] == {"name": "film 8", "price (EUR)": "2.0"}
+    """Of a table with several columns only the one called "text" could be seen; one with vectors was refused."""
+    lines = [{"id": f"item-{n}", "name": f"film {n}", "price (EUR)": n / 4, "v": [n]} for n in range(N - 1, 1, -1)]
+    (tmp_path / "items.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    collection = open_collection(folder / "idx", texts=f"{tmp_path}/items.jsonl", ids_column="id")
+    assert collection.about(9)["more"] == {"name": "film 9", "price (EUR)": "2.25"}
     assert collection.about(1)["more"] == {"name": "", "price (EUR)": ""}  # a row that the table does not have
-    assert collection.find("film 77") == [77]
-    assert collection.find("19.25") == [77]
+    assert collection.find("film 77") == collection.find("19.25") == [77]
 
 
 def test_an_exact_index_and_a_map_show_their_own_rows(rows: np.ndarray, tmp_path: Path) -> None:

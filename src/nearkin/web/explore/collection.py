@@ -60,8 +60,9 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
     found = inputs.places_of(np.array(ids), table.column(ids_column, "ids_column").labels())
     if (found < 0).all():
         raise ValueError(f"no id of {path} ({ids_column}) is in the index, whose ids are such as {ids[0]!r}")
-    others = {name: np.array(column.text(), object) for name, column in table.columns.items() if name != ids_column}
-    columns = {name: np.where(found < 0, "", values[found]) for name, values in others.items()}
+    others = {name: column for name, column in table.columns.items() if name != ids_column}
+    others = {name: column for name, column in others.items() if column.kind != "list"} or others  # not the vectors
+    columns = {name: np.where(found < 0, "", np.array(one.text(), object)[found]) for name, one in others.items()}
     return columns if len(columns) > 1 else dict(zip([role], columns.values(), strict=False))
 
 
@@ -70,8 +71,7 @@ def read_pictures(path: str, ids: Sequence[str]) -> Sequence[Picture | None]:
     that lead out of the folder are none of its pictures."""
     if os.path.isdir(path):
         folder = Path(path)
-        inside = (file for file in folder.iterdir() if is_inside(file, folder))
-        files = {file.stem: file for file in inside if file.suffix.lower() in _ENDINGS}
+        files = {f.stem: f for f in folder.iterdir() if f.suffix.lower() in _ENDINGS and is_inside(f, folder)}
         pictures = [files.get(name) for name in ids]
         if not any(pictures):
             some = ", ".join(sorted(files)[:3]) or "no pictures"
