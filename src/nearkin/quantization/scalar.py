@@ -21,6 +21,7 @@ _TYPES = {
     16: faiss.ScalarQuantizer.QT_fp16,
 }
 _HALF = np.finfo(np.float16)
+_EIGHT = "type n_bits=8, of nearkin compress method='sq8'"
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class ScalarQuantizer(ReconstructingTransformer):
         every = -(-len(X) // 65_536)
         if self.n_bits == 16:
             _check_half(X, float(_HALF.tiny))
-            check_rounding(X[::every], np.float16, "take X.mean(axis=0) off data and queries, or type n_bits=8")
+            check_rounding(X[::every], np.float16, f"take X.mean(axis=0) off data and queries, or {_EIGHT}")
             return self
         X = X[::every].astype(np.float32)
         X = X[~far_rows(X, Shard.of(X), 1, every * np.arange(len(X)))[0]]
@@ -142,7 +143,7 @@ def _check_half(X: np.ndarray, least: float = 0.0) -> None:
         raise ValueError(
             f"n_bits is 16, and the largest value of X is {largest:.6g}; half precision has full digits from "
             f"{_HALF.tiny:.2g} to {_HALF.max:.0f}: scale vectors and queries alike, for example by {1 / largest:.0e}, "
-            "or type n_bits=8"
+            f"or {_EIGHT}"
         )
 
 
