@@ -49,15 +49,17 @@ def names(
     answers = nk.data.comparisons_from_vectors(rng.normal(size=(15, 2)), 500, random_state=0)
     np.savetxt("answers.csv", answers.indices, fmt="%d", delimiter=",", header="anchor,near,far", comments="")
     asked = {"pairs": np.column_stack([np.arange(20), np.arange(20, 40)]), "new_queries": X[:5]}
-    return {"X": X, "Q": X[:20], "y": labels, "more": answers, "__name__": "page"} | asked
+    return {"X": X, "Q": X[:20], "y": labels, "__name__": "page"} | asked
 
 
 @pytest.mark.parametrize("page", [page for page in [README, *PAGES] if blocks(page)])
 def test_the_python_of_a_page(page: str, names: dict[str, object]) -> None:
+    space: dict[str, object] = {"__name__": "page"}  # the first block defines what it needs
     for code in blocks(page):
         for large, small in SMALLER.get(page, {}).items():
             code = code.replace(large, small)
-        exec(compile(code, page, "exec"), names)
+        exec(compile(code, page, "exec"), space)
+        space = names | space
 
 
 @each("page", [README, *PAGES])

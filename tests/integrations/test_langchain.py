@@ -43,19 +43,13 @@ def store() -> LangChainStore:
     return LangChainStore.from_texts(texts, Letters(), [{"n": n} for n in range(4)], ids=list("abcd"))
 
 
-def test_answers_are_filtered_scored_and_diverse(store: LangChainStore) -> None:
+def test_answers_are_scored_and_diverse(store: LangChainStore) -> None:
     found = store.similarity_search_with_score("apple", k=9)
     assert {document.id for document, _ in found[:2]} == {"a", "c"}
     assert len(found) == 4
-    for filter in (lambda document: document.metadata["n"] == 3, {"n": 3}):
-        (dogs,) = store.similarity_search("apple", filter=filter)
-        assert dogs.page_content == "dogs"
-        assert store.max_marginal_relevance_search("apple", filter=filter) == [dogs]
-    assert store.similarity_search("apple", filter={"other": 1}) == []
     assert store.similarity_search_by_vector(Letters().embed_query("dogs"), 1)[0].id == "d"
     diverse = store.max_marginal_relevance_search("apple", k=2, lambda_mult=0.1)
     assert {"a", "c"} != {document.id for document in diverse}
-    assert store.as_retriever(search_kwargs={"k": 1}).invoke("dog")[0].id == "d"
     (best, relevance), *_ = store.similarity_search_with_relevance_scores("dogs", k=1)
     assert (best.id, relevance) == ("d", pytest.approx(1))
 
