@@ -7,6 +7,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import gc
+import re
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -53,9 +55,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Failures(config))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files come first: when two processes share the tests, neither waits for the other's last file."""
+def changed(root: "Path") -> set[str]:
+    """Files of tests of what the last commit or the working tree changed."""
+    command = "git diff --name-only HEAD~1; git ls-files --others --exclude-standard"
+    names = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True).stdout.splitlines()
+    return {re.sub(r"^src/nearkin/(.*/)?_?(\w+\.py)$", r"tests/\1test_\2", name) for name in names}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of what has changed come first, then long files: when two processes share the tests, neither waits for the
+    other's last file."""
     places = {f"tests/{name}.py": place for place, name in enumerate(LONG)}
+    places |= dict.fromkeys(changed(config.rootpath), -3)
     last = "tests/contracts/test_optimizers_ddp.py"  # of those that fork: others have compiled its loops by then
 
     def place(item: pytest.Item) -> int:
