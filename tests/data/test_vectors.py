@@ -108,7 +108,7 @@ TEXTS: dict[str, tuple[str, str, dict[str, Any]]] = {  # how -> name, text of tw
     "without names": ("a.csv", "1,2\n\n3,4\n\n", {"header": False}),
     "words first": ("a.txt", 'the 1 2\n" 3 4\n', {"header": False, "delimiter": " "}),
     "word2vec": ("a.vec", "2 2\nthe 1 2\nof 3 4\n", {}),
-    "fastText": ("a.vec", "2 2 \nthe 1 2\nof 3 4\n", {}),
+    "fastText": ("a.vec", "2 2 \nthe 1 2 \nof 3 4 \n", {}),
     "semicolons": ("a.csv", "f0;f1\n1;2\n3;4\n", {}),
 }
 
@@ -175,7 +175,7 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {  # file -> what is said
     "empty.npy": ("is an empty file", Path.touch),
     "text.npy": ("magic string", lambda p: p.write_text("no array")),
     "cut.npy": ("announces 176 bytes.* stores 171 ", lambda p: (np.save(p, ONES), cut(p, 5))),
-    "object.npy": ("Python objects", lambda p: np.save(p, np.array([[1, None]], dtype=object), allow_pickle=True)),
+    "object.npy": (r"X\.tolist", lambda p: np.save(p, np.array([[1, None]], dtype=object), allow_pickle=True)),
     "complex.npy": ("complex", lambda p: np.save(p, ONES * 1j)),
     "cut.safetensors": ("cannot be read", lambda p: (write(p, ONES), cut(p, 4))),
     "inf.npy": ("in 1 of 1 row", lambda p: np.save(p, [[1.0, 1e300]])),  # beyond float32
@@ -203,8 +203,9 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {  # file -> what is said
     "lists.parquet": (r"columns=\['a', 'b'\]", parquet(a=[[1.0]], b=[[1.0]])),
     "uneven.parquet": ("several lengths.*row 1", parquet(a=[[1.0], [1.0, 2.0]])),
     "null.parquet": ("lacks lists in 1 cell: 'None' in row 1", parquet(a=[[1.0], None])),
-    "word.parquet": ("of a, b; of lists in text", parquet(a=["y"], b=["x"])),
-    "what.what": ("read are .npy", lambda p: p.write_text("1")),
+    "bytes.parquet": (r"of bytes, type frame\['a'\] = .*frombuffer", parquet(a=[b"\xff\xfe\xfd\xfc"])),
+    "gap.parquet": ("missing numbers in its lists in 1 cell.* in row 1", parquet(a=[[1.0, 2.0], [1.0, None]])),
+    "first.csv": ("repeats .*'M' in line 3.* header=False", lambda p: p.write_text("0,M,1\n1,F,0\n2,M,1\n")),
 }
 
 

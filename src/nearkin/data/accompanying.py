@@ -155,9 +155,6 @@ def whole_or_text(array: np.ndarray, source: str) -> np.ndarray:
     return check_exact(array, source).astype(np.int64)
 
 
-_SEPARATOR = "|"  # between several categories of one entry, as in MovieLens' genres
-
-
 def read_features(
     path: FileOrFrame, id_column: str | None = None, **text: Unpack[TextWords]
 ) -> tuple[np.ndarray, Features, list[str]]:
@@ -239,7 +236,8 @@ def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:
             column.numbers(gaps=True)  # the error for all but a few
     elif kind_of(column.cells.type.value_type) == "float":
         raise ValueError(f"{column.title} holds lists of numbers, which are no categories; name it by read_vectors")
-    cells = column.cells.to_pylist() if column.kind == "list" else [cell.split(_SEPARATOR) for cell in column.text()]
+    # several categories of one entry are parted by bars, as in MovieLens' genres
+    cells = column.cells.to_pylist() if column.kind == "list" else [cell.split("|") for cell in column.text()]
     from sklearn.preprocessing import MultiLabelBinarizer  # slow to import, and needed by features of text only
 
     encoder = MultiLabelBinarizer(sparse_output=True)

@@ -36,6 +36,9 @@ _INSTEAD = {  # endings that are not read -> what to type
     **dict.fromkeys((".pkl", ".pickle"), "np.save('X.npy', pandas.read_pickle({path!r})), if you trust who wrote it"),
     ".npy": "np.savez('X.npz', triplets=np.load({path!r})) of comparisons, or pass pandas.DataFrame(np.load({path!r}))",
     ".json": "the ending .jsonl if every line is an object, else pandas.read_json({path!r}).to_parquet('t.parquet')",
+    **{f".{at}": f"pandas.read_{name}({{path!r}})" for at, name in (("sav", "spss"), ("dta", "stata"), ("orc", "orc"))},
+    "/.lance": "pass lance.dataset({path!r}).to_table()",
+    "/_delta_log": "pass deltalake.DeltaTable({path!r}).to_pyarrow_table()",
     ".mtx": "scipy.sparse.save_npz('m.npz', scipy.io.mmread({path!r}).tocsr())",
     ".bin": "gensim.models.KeyedVectors.load_word2vec_format({path!r}, binary=True).save_word2vec_format('v.vec')",
 }
@@ -56,7 +59,7 @@ class Locator:
         """The ending, in lower case; of compressed text the one before it."""
         last = self.path.suffix.lower()
         inner = Path(self.path.stem).suffix.lower() if last in _COMPRESSED else last
-        return inner if inner in (*TEXT, *JSON) else last
+        return inner if inner in (*TEXT, *JSON, ".json") else last
 
     @property
     def size(self) -> int:
@@ -91,11 +94,11 @@ def _there(name: StrPath, key: str | None, endings: Collection[str], text: "Text
     if not os.path.isfile(name):
         regular_file(name)  # raises with what it is
     if os.path.getsize(name) == 0:
-        raise ValueError(f"{name} is an empty file (0 bytes); write it again")
+        raise ValueError(f"{name} is an empty file (0 bytes); write it again, or delete it")
     where = Locator(Path(name), key)
     if endings and where.suffix not in endings:
         ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
-        way = _INSTEAD.get(where.suffix, "the ending names the format, so rename the file (.csv for a table of text)")
+        way = _INSTEAD.get(where.suffix, "the ending names the format; rename text to .csv, or export another")
         raise ValueError(f"{name} {ending}; read are {', '.join(endings)}. Type: {way.format(path=str(name))}")
     if where.suffix not in TEXT:
         refuse_text(where, text, allowed=("header",) if where.suffix == SHEET else ())
@@ -124,10 +127,8 @@ def locate_all(paths: StrPath | Iterable[StrPath], endings: Collection[str], tex
     if not is_name:
         raise TypeError(f"the file is a {type(paths).__name__}; it must be a path, a pattern, a list, or a DataFrame")
     head, key = _split(os.fspath(paths))
-    names = [head]
-    if os.path.isdir(head):
-        names = _parts_of(Path(head))
-    elif glob.has_magic(head) and not os.path.exists(head):
+    names = _parts_of(Path(head)) if os.path.isdir(head) else [head]
+    if glob.has_magic(head) and not os.path.exists(head):
         names = glob.glob(head, recursive=True)
         if not names:
             raise FileNotFoundError(f"{head} matches no file; check the pattern (current folder: {Path.cwd()})")
@@ -155,11 +156,15 @@ def numbered(names: Iterable[str]) -> list[str]:
 def _parts_of(folder: Path) -> list[Path]:
     names = [path for path in folder.iterdir() if path.name[0] not in "._"]
     endings = {"/" if path.is_dir() else Locator(path).suffix for path in names}
-    if len(endings) != 1 or "/" in endings:
-        kinds = f"is a folder of {sorted(endings)}"
-        what = "holds folders (if called x=1, use pandas.read_parquet)" if "/" in endings else kinds
-        way = f"{folder}/**/*{max(endings & {*TABLES}, default='.parquet')}"
-        raise ValueError(f"{folder} {what}; give parts of one table by a pattern: {way!r}")
+    kind = "/_delta_log" if (folder / "_delta_log").exists() else f"/{folder.suffix}"  # its log says which are valid
+    if len(endings) != 1 or "/" in endings or kind in _INSTEAD:
+        ending = max({Locator(path).suffix for path in folder.rglob("[!._]*")} & {*_WITH_KEYS, ".npy"}, default=".csv")
+        way = f"give parts of one table by a pattern: '{folder}/**/*{ending}'"
+        if any("=" in path.name for path in names):  # Hive's: a column's value is the folder's name
+            way = f"pass pyarrow.dataset.dataset('{folder}', format={ending[1:]!r}, partitioning='hive').to_table()"
+        way = _INSTEAD[kind].format(path=str(folder)) if kind in _INSTEAD else way
+        what = "holds folders" if "/" in endings else f"is a folder of {sorted(endings)}"
+        raise ValueError(f"{folder} {what}; {way}")
     return names
 
 
@@ -168,8 +173,9 @@ def extra(module: str, name: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        text = f"this needs {module.partition('.')[0]}, which is not installed or cannot be loaded ({error})"
-        raise ImportError(f"{text}: pip install 'nearkin[{name}]'") from error
+        raise ImportError(
+            f"{module} is missing, or cannot be loaded ({error}): pip install 'nearkin[{name}]'"
+        ) from error
 
 
 @contextmanager
@@ -186,7 +192,7 @@ def brief(roles: str = "") -> Iterator[None]:
         raise type(error)(text) from None
 
 
-_MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}  # the delimiters that a first line tells
+_MARKS = {"\t": "tab", "|": "bar", ";": "semicolon", ",": "comma"}  # that a first line tells; the rarest in cells first
 _TITLES = {**_MARKS, " ": "space"}
 _WORDS = {word: mark for mark, word in _TITLES.items()} | {"\\t": "\t"}
 _STAND_IN = "\x1f"  # for a delimiter of several bytes, and for none
@@ -258,13 +264,14 @@ def text_options(**options: Unpack[TextWords]) -> Iterator[None]:
 
 
 class Text(NamedTuple):
-    """A text table: its cells as text, by name; the delimiter in words, None for lines of one cell; and the number of
-    the first row's line, None where cells hold line breaks."""
+    """A text table: its cells as text, by name; the delimiter in words, None for lines of one cell; the number of the
+    first row's line, None where cells hold line breaks; and what makes pandas' frame of it, in words."""
 
     cells: pa.Table
     header: bool
     delimiter: str | None
     line: int | None
+    before: str
 
 
 def read_text(where: Locator, options: TextOptions) -> Text:
@@ -296,21 +303,30 @@ def read_text(where: Locator, options: TextOptions) -> Text:
         way = "correct the line, close a quote, or type another delimiter=... (word2vec's text has the ending .vec)"
         if place and place[1] == "2":
             way += f"; if line 1 is none of the table: pandas.read_csv(path, sep={typed!r}, skiprows=1)"
+            if re.match(rf"\D+{marks + 1}\D+{marks + 2}:", why) and not why.endswith(typed or "\n"):
+                way += f", if it is a name short, as of R: pandas.read_csv(path, sep={typed!r})"
         raise ValueError(f"{where}{at}: {why[:200]}; {way}") from None
+    if mark == " " and not any(map(str, cells.columns[-1])):  # fastText ends its lines with a blank
+        cells = cells.remove_column(marks)
     if set(cells.schema.types) != {pa.string()} or not first:
         raise ValueError(f"{where} begins with an empty line, or one that ends within quotes; delete or correct it")
     names = named(where, [column[0].as_py() for column in cells.columns], header)
     if where.suffix == ".vec":
         names[0] = "word"
     cells = cells.slice(int(header)).rename_columns(names)
-    last = str(cells.columns[-1][-1]) if cells.num_rows else ""
-    if "\n" in last and not data.rstrip(b"\r\n").endswith(b'"'):  # it swallowed the lines below it
-        raise ValueError(f"{where}: a quote is not closed, before {last[:60]!r}; close it, or delete it")
     if sizes and int(sizes[1]) != cells.num_rows:
         raise ValueError(f"{where} announces {counted(int(sizes[1]), 'row')} and has {cells.num_rows:,}; copy it again")
     breaks = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))  # several times as fast as `count`
     line = 1 + header + bool(sizes) if breaks <= cells.num_rows + header else None
-    return Text(cells, header, typed and _TITLES.get(typed, typed), line)
+    last = str(cells.columns[-1][-1]) if cells.num_rows else ""
+    rows = [last] if "\n" in last and not data.rstrip(b"\r\n").endswith(b'"') else []
+    for column in cells.columns if line is None and mark == "\t" else ():  # rows with their tabs in one cell
+        rows += [cell for cell in column.to_pylist() if 0 < marks * cell.count("\n") == cell.count("\t")]
+    before = f"; first frame = pandas.read_csv(path, sep={typed or ','!r}, encoding={options.encoding!r}, dtype=str"
+    if rows:
+        raise ValueError(f"{where}: a quote is not closed, before {rows[0][:60]!r}{before}, quoting=3), or close it")
+    before += ", skipinitialspace=True)" if header else ", header=None).rename(columns=str)"
+    return Text(cells, header, typed and _TITLES.get(typed, typed), line, before)
 
 
 def _cells(data: bytes, mark: str, header: bool, marks: int) -> pa.Table:
@@ -363,10 +379,11 @@ def named(where: Locator, cells: list[str], header: bool) -> list[str]:
         raise ValueError(f"{where} begins with empty cells: names of columns are needed, or header=False")
     if all(map(NUMBER.fullmatch, cells)):
         what = f"{where} begins with numbers ({', '.join(cells)[:60]}), not with names of columns"
-        way = "type header=False if they are data; if pandas wrote them as names, frame.add_prefix('f').to_csv(...)"
-        raise ValueError(f"{what}; {way}")
+        raise ValueError(
+            f"{what}; type header=False if they are data; pandas' names: frame.add_prefix('f').to_csv(...)"
+        )
     if twice := [name for name, count in Counter(names).items() if name and count > 1]:
-        raise ValueError(f"{where} has two columns called {twice[0]!r}; rename one")
+        raise ValueError(f"{where} has two columns called {twice[0]!r}; rename one, or header=False")
     return [name or f"{NO_NAME}{place})" for place, name in enumerate(names)]
 
 
@@ -375,10 +392,8 @@ def unparted(where: object, line: str) -> str:
     mark = next(filter(None, (re.search(pattern, line) for pattern in ("::", r"\s", r"[^\w.+-]+"))), None)
     way = "" if mark is None else f": delimiter={mark[0]!r}"
     way += ". Word2vec's text format, which begins with two sizes, has the ending .vec" * bool(_SIZES.fullmatch(line))
-    return (
-        f"{where} has a first line without comma, semicolon, tab or bar ({line[:60]}); if it is no header: "
-        f"pandas.read_csv(path, skiprows=1), else type what parts its cells{way}"
-    )
+    what = f"{where} has a first line without comma, semicolon, tab or bar ({line[:60]})"
+    return f"{what}; if it is no header: pandas.read_csv(path, skiprows=1), else type what parts its cells{way}"
 
 
 def as_number(column: str, cells: list[str], odd: list[str], few: bool) -> str:

@@ -18,21 +18,12 @@ from nearkin.records import Interactions, Reading
 
 @brief("left='0', right='1'")
 def read_interactions(
-    path: FileOrFrame,
-    *,
-    left: str | None = None,
-    right: str | None = None,
-    weight: str | None = None,
-    timestamp: str | None = None,
-    split: str | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    min_weight: float | None = None,
-    missing: str = "raise",
-    left_features: FileOrFrame | None = None,
-    right_features: FileOrFrame | None = None,
-) -> Interactions:
+    path: FileOrFrame, *,
+    left: str | None = None, right: str | None = None, weight: str | None = None, timestamp: str | None = None,
+    split: str | None = None, header: bool | None = None, delimiter: str | None = None, encoding: str | None = None,
+    min_weight: float | None = None, missing: str = "raise",
+    left_features: FileOrFrame | None = None, right_features: FileOrFrame | None = None,
+) -> Interactions:  # fmt: skip
     r"""Read observed pairs from a table (see `nearkin.data.read_table`) or a DataFrame, with one row a pair. Weights of
     a pair that occurs more than once are added up.
 
@@ -135,23 +126,17 @@ def _understood(table: Table, columns: dict[str, Column], kept: int, pairs: Inte
     return table.reading(columns, notes, "pairs", rows, distinct, first)
 
 
-_PARTS = ("train", "valid", "test")
-
-
 def _parts(column: Column) -> np.ndarray:
     """Split as 0, 1, 2: these numbers, or train, valid and test."""
     if column.is_numeric and column.kind != "bool":  # True is not 1, which is validation
         return column.numbers()
-    places = np.array(column.text())[:, None, None] == [_PARTS, ("0", "1", "2")]
+    places = np.array(column.text())[:, None, None] == [("train", "valid", "test"), ("0", "1", "2")]
     column.refuse(~places.any(axis=(1, 2)), "holds no part", "it must hold 0, 1, 2 or train, valid, test")
     return places.any(axis=1).argmax(axis=1)
 
 
-_VALUES = {  # role -> the argument of `from_pairs`, and what its cells are read as
-    "weight": ("weights", Column.numbers),
-    "timestamp": ("timestamps", Column.times),
-    "split": ("split", _parts),
-}
+# role -> the argument of `from_pairs`, and what its cells are read as
+_VALUES = {"weight": ("weights", Column.numbers), "timestamp": ("timestamps", Column.times), "split": ("split", _parts)}
 
 
 class _Parts(NamedTuple):
@@ -325,14 +310,9 @@ class PlantedInteractions(NamedTuple):
 
 
 def planted_interactions(
-    m: int = 300,
-    n: int = 200,
-    *,
-    rank: int = 8,
-    pairs_per_row: int = 20,
-    n_features: int = 16,
-    random_state: Seed = None,
-) -> PlantedInteractions:
+    m: int = 300, n: int = 200, *,
+    rank: int = 8, pairs_per_row: int = 20, n_features: int = 16, random_state: Seed = None,
+) -> PlantedInteractions:  # fmt: skip
     """Draw pairs from planted affinities that are nonlinear in the features of both sides.
 
     Features are standard normal; hidden vectors are tanh of a random linear map of them, and the affinity is their

@@ -19,7 +19,7 @@ from nearkin._pairs import ODD_ENDS, TWO_UNITS, Coded, MatrixLike, check_exact, 
 from nearkin._storage import reading
 from nearkin.data import files
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
-from nearkin.data.formats.parquet import read_frame
+from nearkin.data.formats.parquet import kind_of, plain_cells, read_frame
 from nearkin.data.formats.workbook import read_sheet
 from nearkin.records import Reading
 
@@ -83,7 +83,6 @@ NUMERIC = ("integer", "float", "bool", "decimal")  # kinds of cells
 _CANONICAL = r"^(0|-?[1-9][0-9]{0,18})$"
 _ITEMS = LISTS + r"|^\d+((\s*[,;|]\s*|\s+)\d+){2,}$|^(array|tensor|frozenset)\("  # 1|2|3, array([1, 2])
 _FLOATS = r"^-?[0-9]+\.0$|^-?[0-9]\.[0-9]+[eE]\+[0-9]+$"  # pandas beside a missing cell; a narrow column of Excel
-_DROP = " by missing='drop'"
 
 
 @dataclass(frozen=True)
@@ -92,15 +91,16 @@ class Column:
 
     `line` is the number of the first cell's line in a text file, by which errors name cells; None: by rows from 0.
     Cells that are `words`, each of which names a row, lack a value only as "" and "\\N": vocabularies hold "nan".
-    `drops`: the reader can leave rows out by missing="drop".
+    `drop` says how the reader leaves rows out, `before` what makes pandas' frame of the source: ends of errors.
     """
 
     name: str
     cells: pa.Array
     source: str = "the table"
     line: int | None = None
+    before: str = ""
     words: bool = False
-    drops: bool = False
+    drop: str = ""
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -169,8 +169,10 @@ class Column:
         if self.kind == "float":
             check_exact(self.cells.to_numpy(zero_copy_only=False), self.title)
         if self.kind not in ("text", "integer"):
-            ways = {"list": f"frame.explode({self.name!r})", "float": f"{self._frame}.astype('Int64')"}
-            way = ways.get(self.kind, f"{self._frame}.astype(str)")
+            field = str(self.cells.type).partition("<")[2].partition(":")[0]  # the first of a struct
+            turned = {"float": ".astype('Int64')", "binary": ".map(bytes.hex)", "struct": f".str[{field!r}]"}
+            way = f"{self._frame} = {self._frame}{turned.get(self.kind, '.astype(str)')}{self.before}"
+            way = f"frame = frame.explode({self.name!r}){self.before}" if self.kind == "list" else way
             raise ValueError(f"{self.title} has cells of type {self.kind}; ids are integers or text: type {way}")
         codes, names = self.coded("ids")
         if pa.types.is_integer(names.type):
@@ -183,7 +185,7 @@ class Column:
             parted = ".map(ast.literal_eval)" if is_quoted else r".str.findall(r'\b\d+\b')"
             explode = f"type frame = frame.assign(**{{{self.name!r}: {cells}{parted}}}).explode({self.name!r})"
             one = f"type {cells} = 'i' + {cells}.astype(str)"
-            whole = f"if no program rounded them, type {cells} = {cells}.astype('Int64')"
+            whole = f"if no program rounded them, type {cells} = {cells}.astype(float).astype('Int64')"
             faults = [
                 (matches(names, ODD_ENDS + r"|[\n\r]"), "has ids with blanks at an end, or line breaks,", strip),
                 (lists, "has lists in text", f"{explode}, or where each is one id {one}"),
@@ -239,9 +241,13 @@ class Column:
         """
         if not replace(self, cells=self.cells[:1]).is_numeric:
             return self._dates()  # its errors name what is neither
-        numbers = self.numbers()
+        numbers, cells = self.numbers(), self._frame
+        days = numbers[:1_000] % 10_000  # 131 of 20240131
+        if 19e6 < numbers[0] < 21e6 and ((days > 100) & (days < 1_232) & ((days - 1) % 100 < 31)).all():
+            way = f"type {cells} = pandas.to_datetime({cells}.astype(float).astype(int), format='%Y%m%d')"
+            raise self.fault(numbers > 0, "holds days written as numbers", way)
         if (low := numbers.min()) < 0 or np.diff(eras(np.array([low, numbers.max()]))):  # else of one unit
-            era, cells = eras(numbers), self._frame
+            era = eras(numbers)
             last, first = int(era.max()), max(int(era.min()), 1)
             way = f"{cells} = {cells}.where({cells} < {10.0 ** (5 + 3 * last):.0e}, {cells} / {1000 ** (last - first)})"
             way += f"; if they are no times, leave them out: frame = frame[{cells} > 1e8]" * bool(low < 1e8)
@@ -267,7 +273,7 @@ class Column:
 
     def complete(self, what: str) -> None:
         """ValueError for a missing cell."""
-        self.refuse(self.missing, f"has missing {what}", f"fill them, or leave these rows out{_DROP * self.drops}")
+        self.refuse(self.missing, f"has missing {what}", f"fill them, or leave these rows out{self.drop}")
 
     def refuse(self, wrong: np.ndarray, what: str, way: str) -> None:
         """ValueError for the cells where `wrong` (n,) is True: the first ones, and the way out."""
@@ -279,10 +285,11 @@ class Column:
         rows = np.flatnonzero(wrong)
         if rows[-1] <= 1 and self.line != 1 and len(self) > 2 and self.kind == "text":
             skipped = [*range(1, int(rows[-1]) + 2)]
-            way = f"if they are further lines of the header: pandas.read_csv(path, skiprows={skipped}); else {way}"
+            again = (self.before.partition(" = ")[2] or "pandas.read_csv(path)")[:-1]
+            way = f"if they are further lines of the header: {again}, skiprows={skipped}); else {way}"
         elif rows[-1] == 0 and self.line == 1 and len(self) > 1:
             way = f"if line 1 names the columns, leave header=False out; else {way}"
-        way += "; first frame = frame.to_pandas()" * self.source.endswith("of polars")
+        way += self.before * ("frame" in way)
         shown = ", ".join(f"{str(self.cells[row].as_py())[:60]!r} in {self._place(row)}" for row in rows[:3].tolist())
         more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
         return ValueError(f"{self.title} {what} in {counted(len(rows), 'cell')}: {shown}{more}; {way}")
@@ -313,43 +320,6 @@ def _integers(cells: pa.Array) -> pa.Array | None:
         return whole
     padded = compute.or_(compute.starts_with(cells, "0"), compute.starts_with(cells, "-0"))  # 007, 0x1F, -0
     return whole if set(cells.filter(padded).to_pylist()) <= {"0"} else None
-
-
-_KINDS = {
-    "text": ("is_string", "is_large_string", "is_string_view", "is_null", "is_binary", "is_large_binary"),
-    "list": ("is_list", "is_large_list", "is_fixed_size_list"),
-    "time": ("is_timestamp", "is_date"),
-    "float": ("is_floating",),
-    "integer": ("is_integer",),
-    "bool": ("is_boolean",),
-    "decimal": ("is_decimal",),
-}
-
-
-def kind_of(kind: pa.DataType) -> str:
-    """An Arrow type as `Column.kind` calls it."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return "text" if kind.extension_name == "arrow.uuid" else kind_of(kind.storage_type)
-    if pa.types.is_dictionary(kind):
-        return kind_of(kind.value_type)
-    ours = (name for name, tests in _KINDS.items() if any(getattr(pa.types, test)(kind) for test in tests))
-    return next(ours, str(kind).partition("<")[0])
-
-
-def plain_cells(values: "pa.Array | pa.ChunkedArray") -> pa.Array:
-    """Cells in the form of tables: one array, without dictionaries and extension types, bytes and UUIDs as text, text
-    that is null as ""."""
-    cells = values
-    if isinstance(values, pa.ChunkedArray):
-        cells = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()  # which copies
-    if isinstance(cells, pa.ExtensionArray):
-        uuid = cells.type.extension_name == "arrow.uuid"
-        cells = pa.array([None if cell is None else str(cell) for cell in cells.to_pylist()]) if uuid else cells.storage
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
-    if kind_of(cells.type) != "text" or (pa.types.is_string(cells.type) and not cells.null_count):
-        return cells
-    return cells.cast(pa.string()).fill_null("")
 
 
 @dataclass(frozen=True)
@@ -476,7 +446,9 @@ def read_table(
         if isinstance(source, Table):  # read before, to see what it holds
             return source
         if is_frame(source):
-            return with_rows(Table(name, frame_columns(source, name)))
+            return with_rows(
+                Table(name, frame_columns(source, name, "; first frame = frame.to_pandas()" * name.endswith("polars")))
+            )
         if sp.issparse(source):
             return _of_entries(source, name)  # pyright: ignore[reportArgumentType]
         raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
@@ -491,6 +463,8 @@ def with_rows(table: Table) -> Table:
         raise ValueError(f"{table.name} has a header and no rows; at least one row is needed")
     if columns and table.header is not False and all(column.kind == "text" for column in columns):
         again = np.ones(len(columns[0]), bool)
+        words = [column for column in columns if not files.NUMBER.fullmatch(column.name)]  # numbers need not recur
+        columns = columns if all(plain(column.name) in _USUAL["id_column"] for column in words) else words
         for column in columns:
             if again.any():
                 name = "" if column.name.startswith(files.NO_NAME) else column.name
@@ -538,7 +512,8 @@ def _read(where: files.Locator, words: files.TextWords) -> Table:
     name = str(where.path)
     if where.suffix in files.TEXT:
         text = files.read_text(where, files.text_of(words))
-        columns = {at: Column(at, plain_cells(text.cells[at]), name, text.line) for at in text.cells.column_names}
+        cells, line = text.cells, text.line
+        columns = {at: Column(at, plain_cells(cells[at]), name, line, text.before) for at in cells.column_names}
         return Table(name, columns, text.header, text.delimiter)
     if where.suffix == files.SHEET:
         header = files.text_of(words).header
@@ -567,7 +542,7 @@ def is_frame(source: Extra) -> bool:
         raise ValueError(f"the {type(source).__name__} has two columns of one name; rename one") from error
 
 
-def frame_columns(frame: Extra, source: str) -> dict[str, Column]:
+def frame_columns(frame: Extra, source: str, before: str = "") -> dict[str, Column]:
     """The columns of a DataFrame or an Arrow table; ValueError for none, and for values of several types."""
     if any(name is not None for name in getattr(getattr(frame, "index", None), "names", ())):  # of pandas
         frame = frame.reset_index()
@@ -577,9 +552,9 @@ def frame_columns(frame: Extra, source: str) -> dict[str, Column]:
     for series in table.iter_columns():
         name = str(series.name)
         try:
-            columns[name] = Column(name, plain_cells(series.to_arrow()), source)
+            columns[name] = Column(name, plain_cells(series.to_arrow()), source, before=before)
         except (pa.ArrowException, OverflowError, TypeError) as error:
-            way = f"type frame[{name!r}] = frame[{name!r}].astype(str)"
+            way = f"type frame[{name!r}] = frame[{name!r}].astype(str)" + before
             raise ValueError(f"column {name!r} of {source} holds values of several types ({error}); {way}") from error
     if not columns:
         raise ValueError(f"{source} has no columns; it must hold a table")
@@ -590,7 +565,7 @@ def complete(columns: dict[str, Column], missing: str) -> tuple[dict[str, Column
     """The rows in which no cell of the columns, by role, is missing if that is "drop", and a note that counts the
     others; ValueError where none is complete."""
     if missing == "raise":
-        return {role: replace(column, drops=True) for role, column in columns.items()}, []
+        return {role: replace(column, drop=" by missing='drop'") for role, column in columns.items()}, []
     check_choice(missing, "missing", ("raise", "drop"))
     gone = np.any([column.missing for column in columns.values()], axis=0)
     gaps = ", ".join(f"{c.missing.sum():,} without {c.name}" for c in columns.values() if c.missing.any())

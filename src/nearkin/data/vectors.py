@@ -4,7 +4,7 @@ In a table they are one column of lists, or the numbered columns of one prefix, 
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +23,8 @@ from nearkin.data import tables
 from nearkin.data.files import TABLES, Locator, TextWords, brief, locate_all, numbered
 from nearkin.data.formats.binary import open_counted, open_hdf5, open_numpy, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows
-from nearkin.data.formats.parquet import open_file
-from nearkin.data.tables import LISTS, NAMES, NUMERIC, Column, Table, is_frame, listed, matches, plain, plain_cells
+from nearkin.data.formats.parquet import open_file, plain_cells
+from nearkin.data.tables import NAMES, NUMERIC, Column, Table, is_frame, listed, matches, plain
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 _TAKE = 1024  # rows fetched through one memory map: bounds the pages that random access keeps resident
@@ -133,9 +133,8 @@ class VectorFile:
             zeros += (np.flatnonzero(~chunk.any(axis=1)) + done).tolist() if cosine else []
             done += len(chunk)
         if bad:
-            what = f"NaN or infinity (as float32) in {len(bad):,} of {counted(len(self), 'row')}"
-            way = f"the first is row {bad[0]}; remove these rows, as X[np.isfinite(X).all(axis=1)], or fill them"
-            raise ValueError(f"{self.name} contains {what}, {way}")
+            what = f"{self.name} contains NaN or infinity (as float32) in {len(bad):,} of {counted(len(self), 'row')}"
+            raise ValueError(f"{what}, the first is row {bad[0]}; fill them, or take X[np.isfinite(X).all(axis=1)]")
         if zeros:
             raise ValueError(zero_rows(self.name, len(zeros), len(self), zeros[0]))
 
@@ -204,7 +203,13 @@ def open_vectors(
     return file
 
 
-_LISTS = rf"{LISTS}|^(array|tensor)\(|^[-+\d.e]+([\s,;]+[-+\d.e]+){{2,}}$"  # of numbers, in text; "1,5" is one
+# lists of numbers in text; "1,5" is one number
+_LISTS = r"^(array|tensor)?\(?[\[({]+\s*(np\.\w+\()?[-+.\d][^:]*$|^[-+\d.e]+([\s,;]+[-+\d.e]+){2,}$"
+_WAYS = {  # of cells that hold vectors in another form
+    "text": r"of lists in text, type {0} = {0}.str.findall(r'-?\b\d[\d.e+-]*').map(lambda row: [*map(float, row)])",
+    "binary": "of bytes, type {0} = [np.frombuffer(cell, '<f4') for cell in {0}]",
+    "struct": "of structs, type frame = pandas.json_normalize(frame.to_dict('records'))",
+}
 
 
 def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str], str | None]:
@@ -229,11 +234,11 @@ def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str],
     if len(lists) == 1 or (names and not lists):
         return names, ids
     what = f"{table.name} has not one column of lists, nor columns of numbers called f0, f1, ... without a gap"
-    way = f"type which hold the vectors: columns=[{listed(map(repr, lists or numeric))}]"
+    way = f"type which hold the vectors: columns=[{listed(repr(name) for name in lists or numeric if name != ids)}]"
     for name, head in () if lists else heads.items():
-        if head.kind == "text" and name != ids and matches(head.cells, _LISTS).all():
-            way = rf"of lists in text, type frame[{name!r}] = frame[{name!r}].str.findall(r'-?\b\d[\d.e+-]*')"
-            way += ".map(lambda row: [*map(float, row)])"
+        is_list = head.kind == "text" and len(head) and matches(head.cells, _LISTS).all()
+        if name != ids and (is_list or head.kind in _WAYS.keys() - {"text"}):
+            way = _WAYS[head.kind].format(f"frame[{name!r}]") + head.before
     raise ValueError(f"{what}, of {listed(table.columns)}; {way}{table.if_data}")
 
 
@@ -257,9 +262,14 @@ def open_parquet(where: Locator, typed: Sequence[str] | None = None) -> FileRows
             return columns(file.read(names), names)
 
     with open_file(where.path) as file:
-        empty = {field.name: Column(field.name, pa.nulls(0, field.type)) for field in file.schema_arrow}
+        empty = {field.name: Column(field.name, plain_cells(pa.nulls(0, field.type))) for field in file.schema_arrow}
         table = Table(str(where.path), empty)
-        names, ids = choose(table, typed)
+        try:
+            names, ids = choose(table, typed)
+        except ValueError:  # whose words depend on cells, which may be long
+            for row in file.iter_batches(1):
+                choose(replace(table, columns={column.name: column for column in columns(row, list(empty))}), typed)
+            raise
         n, first = file.metadata.num_rows, next(file.iter_batches(1, columns=names), None)
         X = np.empty((0, len(names))) if first is None else stacked(columns(first, names))
     shape, named = (n, X.shape[1]), None if ids is None else lambda: read([ids])[0].of_rows()
@@ -301,16 +311,14 @@ def flattened(lists: Column) -> tuple[Column, int]:
     way = "give every row as many values"
     lists.refuse((lengths != lengths[:1]) | (lengths == 0), "has lists of several lengths, or empty ones,", way)
     values = plain_cells(lists.cells.flatten())
+    gaps = np.any(np.asarray(values.is_null()).reshape(len(lists), -1), axis=1)
+    lists.refuse(gaps, "has missing numbers in its lists", "leave these rows out")
     return Column(lists.name, values, f"the values in lists of {lists.source}"), int(lengths.max(initial=1))
 
 
-_ARRAYS: dict[str, Callable[[Locator], FileRows]] = {
-    **dict.fromkeys((".npy", ".npz"), open_numpy),
-    **dict.fromkeys((".fvecs", ".bvecs", ".ivecs"), open_vecs),
-    **dict.fromkeys((".fbin", ".ibin", ".u8bin", ".i8bin"), open_counted),
-    **dict.fromkeys((".h5", ".hdf5"), open_hdf5),
-    ".safetensors": open_safetensors,
-}
+_ARRAYS = dict.fromkeys((".npy", ".npz"), open_numpy) | {".safetensors": open_safetensors}
+_ARRAYS |= dict.fromkeys((".fvecs", ".bvecs", ".ivecs"), open_vecs) | dict.fromkeys((".h5", ".hdf5"), open_hdf5)
+_ARRAYS |= dict.fromkeys((".fbin", ".ibin", ".u8bin", ".i8bin"), open_counted)
 ROWS = tuple(dict.fromkeys((*_ARRAYS, *TABLES)))  # endings, each once
 
 

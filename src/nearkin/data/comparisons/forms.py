@@ -33,16 +33,11 @@ def comparisons_from_names(
 
 
 def comparisons_from_array(
-    indices: ArrayLike,
-    *,
-    objects: ArrayLike | Sequence[object] | None = None,
-    weights: ArrayLike | None = None,
-    annotators: ArrayLike | None = None,
-    responses: ArrayLike | None = None,
-    judgements: ArrayLike | None = None,
-    form: str = "ordered",
-    missing: str = "raise",
-) -> Comparisons:
+    indices: ArrayLike, *,
+    objects: ArrayLike | Sequence[object] | None = None, weights: ArrayLike | None = None,
+    annotators: ArrayLike | None = None, responses: ArrayLike | None = None, judgements: ArrayLike | None = None,
+    form: str = "ordered", missing: str = "raise",
+) -> Comparisons:  # fmt: skip
     """Comparisons from integer rows (m, 3) or (m, 4); `objects` are the names, None for 0 ... the largest index.
 
     A row (a, b, c) of the form "odd-one-out", where a is the odd one, is d(b, c) < d(b, a) and d(c, b) < d(c, a).

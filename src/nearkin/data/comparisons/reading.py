@@ -56,19 +56,12 @@ _WAYS = (
 
 @brief("columns=['0', '1', '2'], or write a first line anchor,near,far")
 def read_comparisons(
-    path: FileOrFrame,
-    *,
-    form: str | None = None,
-    columns: Sequence[str] | None = None,
-    response: str | None = None,
-    scale: tuple[float, float] | None = None,
-    rater: str | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    missing: str = "raise",
-    objects: Sequence[object] | None = None,
-) -> Comparisons:
+    path: FileOrFrame, *,
+    form: str | None = None, columns: Sequence[str] | None = None, response: str | None = None,
+    scale: tuple[float, float] | None = None, rater: str | None = None,
+    header: bool | None = None, delimiter: str | None = None, encoding: str | None = None,
+    missing: str = "raise", objects: Sequence[object] | None = None,
+) -> Comparisons:  # fmt: skip
     r"""Read comparisons from a table (see `nearkin.data.read_table`), a DataFrame or an .npz.
 
     Three columns (anchor, near, far) mean d(anchor, near) < d(anchor, far); four (i, j, l, k) mean d(i, j) < d(l, k).

@@ -40,8 +40,9 @@ def _read_header(file: IO[bytes], name: str, size: int) -> Header:
     read = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
     shape, fortran, dtype = read(file)
     if dtype.kind not in "fiubcUSMm" or not dtype.itemsize:
-        way = "np.save(file, np.asarray(X, np.float32)). Python objects are not read: unpickling runs foreign code"
-        raise ValueError(f"{name} has dtype {dtype}; it must hold numbers or text: {way}")
+        raise ValueError(
+            f"{name} has dtype {dtype}; it must hold numbers or text: np.save(f, np.array(X.tolist(), 'f4'))"
+        )
     check_size(name, file.tell() + math.prod(shape) * dtype.itemsize, size)
     return shape, "F" if fortran else "C", dtype
 
@@ -142,12 +143,8 @@ def _member(where: Locator, key: str) -> Iterator[tuple[IO[bytes], Header]]:
         yield file, header
 
 
-_VALUES = {
-    **dict.fromkeys((".fvecs", ".fbin"), "<f4"),
-    **dict.fromkeys((".ivecs", ".ibin"), "<i4"),
-    **dict.fromkeys((".bvecs", ".u8bin"), "u1"),
-    ".i8bin": "i1",
-}
+_VALUES = {".i8bin": "i1"} | dict.fromkeys((".bvecs", ".u8bin"), "u1")
+_VALUES |= dict.fromkeys((".fvecs", ".fbin"), "<f4") | dict.fromkeys((".ivecs", ".ibin"), "<i4")
 
 
 def open_vecs(where: Locator) -> FileRows:

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 
@@ -73,3 +74,42 @@ def read_frame(where: Locator) -> pa.Table:
             table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(stream).read_all()
     table.validate(full=True)  # offsets of a damaged file may point anywhere, and its bytes may be no text
     return table
+
+
+_KINDS = {
+    "text": ("is_string", "is_large_string", "is_string_view", "is_null"),
+    "binary": ("is_binary", "is_large_binary", "is_binary_view", "is_fixed_size_binary"),
+    "list": ("is_list", "is_large_list", "is_fixed_size_list"),
+    "time": ("is_timestamp", "is_date"),
+    "float": ("is_floating",),
+    "integer": ("is_integer",),
+    "decimal": ("is_decimal",),
+}
+
+
+def kind_of(kind: pa.DataType) -> str:
+    """An Arrow type as `Column.kind` calls it."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return "text" if kind.extension_name == "arrow.uuid" else kind_of(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return kind_of(kind.value_type)
+    ours = (name for name, tests in _KINDS.items() if any(getattr(pa.types, test)(kind) for test in tests))
+    return next(ours, str(kind).partition("<")[0])
+
+
+def plain_cells(values: "pa.Array | pa.ChunkedArray") -> pa.Array:
+    """Cells in the form of tables: one array, without dictionaries and extension types, UUIDs and bytes that are text
+    as text, text that is null as ""."""
+    cells = values
+    if isinstance(values, pa.ChunkedArray):
+        cells = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()  # which copies
+    if isinstance(cells, pa.ExtensionArray):
+        uuid = cells.type.extension_name == "arrow.uuid"
+        cells = pa.array([None if cell is None else str(cell) for cell in cells.to_pylist()]) if uuid else cells.storage
+    if pa.types.is_dictionary(cells.type):
+        # Arrow cannot decode dictionaries of views, which polars writes
+        cells = pa.DictionaryArray.from_arrays(cells.indices, plain_cells(cells.dictionary)).dictionary_decode()
+    if kind_of(cells.type) in ("text", "binary") and not (pa.types.is_string(cells.type) and not cells.null_count):
+        with suppress(pa.ArrowInvalid):
+            return cells.cast(pa.string()).fill_null("")
+    return cells

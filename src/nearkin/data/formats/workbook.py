@@ -23,8 +23,7 @@ def read_sheet(where: Locator, header: bool) -> dict[str, pa.Array]:
         sheet.reset_dimensions()  # a size that it announces is filled with empty cells
         rows = [list(map(_written, row)) for row in sheet.iter_rows(values_only=True)]
     columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
-    heads = [column[0] for column in columns]
-    names = named(where, heads, header)
+    names = named(where, [column[0] for column in columns], header)
     return {name: pa.array(column[header:], pa.string()) for name, column in zip(names, columns, strict=True)}
 
 
