@@ -71,13 +71,15 @@ class StraightThrough(torch.autograd.Function):
 
     so that, for incoming gradients g of T and g_D of the distortion, and with delta = x - T:
 
-        dx = g + |g| |delta| / (|delta|^2 + |x - mean x|^2) delta       (Frobenius norms over the batch)
+        dx = g + |g| |delta| / (|delta|^2 + |x - mean x|^2) P delta     (Frobenius norms over the batch)
         dC = scatter of g R - (2 g_D / b) (z - y) to the chosen centroids
         dR = delta^T (g R - (2 g_D / b) y) = delta^T (g - (2 g_D / b) y R^T) R      (None unless `turns`)
 
     The first is not the definition's g + (2 g_D / b) delta: the right weight of that pull depends on the scales of loss
     and vectors. Here its norm over that of g is the distortion's share of the variance, so that small errors pull
-    little, and large ones as strongly as the loss. g_D moves rotation and codebooks only.
+    little, and large ones as strongly as the loss. P projects a row on its own direction: the loss may lengthen a
+    vector for ever, as its code does not follow, while a pull across it holds back what is still to be learned.
+    Normalised vectors are thus not pulled. g_D moves rotation and codebooks only.
 
     The last is the gradient up to a part normal to SO(d): only the skew part of R^T dR changes R, and
     skew(z^T h - y^T h) = skew((z - y)^T h) as y^T y is symmetric; two products instead of four. Coarse
@@ -111,7 +113,8 @@ class StraightThrough(torch.autograd.Function):
             parts = g, delta, x - total[:-1] / total[-1]
             slope, error, spread = summed(torch.stack([part.square().sum() for part in parts]))
             pull = (slope * error).sqrt() / (error + spread).clamp_min(torch.finfo(x.dtype).tiny)
-            dx = torch.addcmul(g, delta, pull.expand_as(delta))  # pull is a tensor: no number is read from a device
+            unit = nn.functional.normalize(x)
+            dx = torch.addcmul(g, unit, pull * (delta * unit).sum(1, keepdim=True))  # reads no number from a device
         dC = None
         if need_C:
             M, K, width = ctx.shape
@@ -224,8 +227,8 @@ class IndexingLayer(nn.Module):
     """T(x) = phi(x R) R^T with a straight-through gradient: towers, rotation and codebooks train together.
 
     `forward(x (b, d))` returns the quantized rows (b, d) and the distortion (1/b) ||x R - phi(x R)||^2, to be added to
-    the loss (GCD, eq. 1). It moves rotation and codebooks, so that any weight will do; vectors are pulled to their
-    codes by the gradient of what is quantized, in proportion to the loss's.
+    the loss (GCD, eq. 1). It moves rotation and codebooks, so that any weight will do. The lengths of vectors are held
+    near those of their codes, by a pull in proportion to the loss's gradient.
 
     Training goes through phases that are part of the `state_dict`: vectors "pass" unchanged for `warmup_steps` steps;
     the layer "collects" `buffer_size` vectors; rotation and codebooks start from them by `ProductQuantizer`'s learner;
@@ -497,8 +500,7 @@ class IndexingLayer(nn.Module):
     def _lists(self, rows: Tensor) -> Tensor:
         if not on_host(rows):
             return nearest(rows.detach(), self.coarse[None])[:, 0]
-        lists = CoarseQuantizer(self.coarse.cpu().numpy()).assign(rows.detach().cpu().numpy())
-        return torch.from_numpy(lists).to(rows.device)
+        return torch.from_numpy(CoarseQuantizer(self.coarse.cpu().numpy()).assign(rows.detach().numpy()))
 
     def _check(self, x: Tensor) -> None:
         if not (isinstance(x, Tensor) and x.is_floating_point()):
