@@ -265,7 +265,7 @@ def _meant(text: str, ctx: typer.Context) -> str:
     names = {str(one.opts[0]): str(getattr(one, "help", "")) for one in ctx.command.params}
     word, value = re.findall(r"No such option: --(\w+)|extra arguments?\S* \((\S+)\)|$", text)[0]
     ways = ["--out "] if "." in value and "--out" in names else []
-    ways += [f"{option_of(name)[0]}=" for name, given in ctx.params.items() if value and given == _BARE]
+    ways += [f"{option_of(name)[0]}=" for name, typed in ctx.params.items() if value and typed == _BARE]
     near = [name for name, about in names.items() if word and re.match(rf"(The |A )?{word}s?\b", about, re.IGNORECASE)]
     if near and "Possible" not in text:
         return f"; {word} are given by {', '.join(near)}"
