@@ -173,9 +173,8 @@ def extra(module: str, name: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(
-            f"{module} is missing, or cannot be loaded ({error}): pip install 'nearkin[{name}]'"
-        ) from error
+        text = f"this needs {module.partition('.')[0]}, which is not installed or cannot be loaded ({error})"
+        raise ImportError(f"{text}: pip install 'nearkin[{name}]'") from error
 
 
 @contextmanager
@@ -197,6 +196,7 @@ _TITLES = {**_MARKS, " ": "space"}
 _WORDS = {word: mark for mark, word in _TITLES.items()} | {"\\t": "\t"}
 _STAND_IN = "\x1f"  # for a delimiter of several bytes, and for none
 NO_NAME = "(no name "  # begins what a column is called whose header is empty
+_USUAL = "pandas.read_csv(path, sep=',', encoding='utf-8', dtype=str)"
 _LONGEST = 2**26  # bytes of a line
 MAX_WIDTH = 1_000_000  # columns; a wider table is one that was written on its side, or is damaged
 _SIZES = re.compile(r"(\d+) \d+\s*")  # in the first line of word2vec's text format
@@ -301,7 +301,7 @@ def read_text(where: Locator, options: TextOptions) -> Text:
         place = re.match(r".*?Row #(\d+): (.*)", str(error), re.DOTALL)
         at, why = (f", line {int(place[1]) + (sizes is not None)}", place[2]) if place else ("", str(error))
         way = "correct the line, close a quote, or type another delimiter=... (word2vec's text has the ending .vec)"
-        if place and place[1] == "2":
+        if place and place[1] == "2" and "\\" not in why:
             way += f"; if line 1 is none of the table: pandas.read_csv(path, sep={typed!r}, skiprows=1)"
             if re.match(rf"\D+{marks + 1}\D+{marks + 2}:", why) and not why.endswith(typed or "\n"):
                 way += f", if it is a name short, as of R: pandas.read_csv(path, sep={typed!r})"
@@ -322,10 +322,11 @@ def read_text(where: Locator, options: TextOptions) -> Text:
     rows = [last] if "\n" in last and not data.rstrip(b"\r\n").endswith(b'"') else []
     for column in cells.columns if line is None and mark == "\t" else ():  # rows with their tabs in one cell
         rows += [cell for cell in column.to_pylist() if 0 < marks * cell.count("\n") == cell.count("\t")]
-    before = f"; first frame = pandas.read_csv(path, sep={typed or ','!r}, encoding={options.encoding!r}, dtype=str"
+    reading = f"pandas.read_csv(path, sep={typed or ','!r}, encoding={options.encoding!r}, dtype=str"
     if rows:
-        raise ValueError(f"{where}: a quote is not closed, before {rows[0][:60]!r}{before}, quoting=3), or close it")
-    before += ", skipinitialspace=True)" if header else ", header=None).rename(columns=str)"
+        raise ValueError(f"{where}: a quote is not closed, before {rows[0][:60]!r}; close it, or {reading}, quoting=3)")
+    reading += ")" if header else ", header=None).rename(columns=str)"
+    before = f"with frame = {reading}: " * (reading != _USUAL)
     return Text(cells, header, typed and _TITLES.get(typed, typed), line, before)
 
 

@@ -91,7 +91,7 @@ class Column:
 
     `line` is the number of the first cell's line in a text file, by which errors name cells; None: by rows from 0.
     Cells that are `words`, each of which names a row, lack a value only as "" and "\\N": vocabularies hold "nan".
-    `drop` says how the reader leaves rows out, `before` what makes pandas' frame of the source: ends of errors.
+    `drop` says how the reader leaves rows out, `before` what makes pandas' frame of the source: parts of errors.
     """
 
     name: str
@@ -171,9 +171,9 @@ class Column:
         if self.kind not in ("text", "integer"):
             field = str(self.cells.type).partition("<")[2].partition(":")[0]  # the first of a struct
             turned = {"float": ".astype('Int64')", "binary": ".map(bytes.hex)", "struct": f".str[{field!r}]"}
-            way = f"{self._frame} = {self._frame}{turned.get(self.kind, '.astype(str)')}{self.before}"
-            way = f"frame = frame.explode({self.name!r}){self.before}" if self.kind == "list" else way
-            raise ValueError(f"{self.title} has cells of type {self.kind}; ids are integers or text: type {way}")
+            way = f"{self._frame} = {self._frame}{turned.get(self.kind, '.astype(str)')}"
+            way = self.before + "type " + (f"frame = frame.explode({self.name!r})" if self.kind == "list" else way)
+            raise ValueError(f"{self.title} has cells of type {self.kind}; ids are integers or text: {way}")
         codes, names = self.coded("ids")
         if pa.types.is_integer(names.type):
             faults = [(_mask(compute.equal(names, -1)), "holds -1, which is no id,", "leave these rows out")]
@@ -285,14 +285,13 @@ class Column:
         rows = np.flatnonzero(wrong)
         if rows[-1] <= 1 and self.line != 1 and len(self) > 2 and self.kind == "text":
             skipped = [*range(1, int(rows[-1]) + 2)]
-            again = (self.before.partition(" = ")[2] or "pandas.read_csv(path)")[:-1]
+            again = self.before.partition(" = ")[2].rpartition(")")[0] or "pandas.read_csv(path"
             way = f"if they are further lines of the header: {again}, skiprows={skipped}); else {way}"
         elif rows[-1] == 0 and self.line == 1 and len(self) > 1:
             way = f"if line 1 names the columns, leave header=False out; else {way}"
-        way += self.before * ("frame" in way)
         shown = ", ".join(f"{str(self.cells[row].as_py())[:60]!r} in {self._place(row)}" for row in rows[:3].tolist())
-        more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
-        return ValueError(f"{self.title} {what} in {counted(len(rows), 'cell')}: {shown}{more}; {way}")
+        more, before = f" and {len(rows) - 3:,} more" * (len(rows) > 3), self.before * ("frame" in way)
+        return ValueError(f"{self.title} {what} in {counted(len(rows), 'cell')}: {shown}{more}; {before}{way}")
 
     def _place(self, row: int) -> str:
         return f"row {row} (from 0)" if self.line is None else f"line {self.line + row}"
@@ -447,7 +446,7 @@ def read_table(
             return source
         if is_frame(source):
             return with_rows(
-                Table(name, frame_columns(source, name, "; first frame = frame.to_pandas()" * name.endswith("polars")))
+                Table(name, frame_columns(source, name, "with frame = frame.to_pandas(): " * name.endswith("polars")))
             )
         if sp.issparse(source):
             return _of_entries(source, name)  # pyright: ignore[reportArgumentType]
@@ -554,7 +553,7 @@ def frame_columns(frame: Extra, source: str, before: str = "") -> dict[str, Colu
         try:
             columns[name] = Column(name, plain_cells(series.to_arrow()), source, before=before)
         except (pa.ArrowException, OverflowError, TypeError) as error:
-            way = f"type frame[{name!r}] = frame[{name!r}].astype(str)" + before
+            way = f"{before}type frame[{name!r}] = frame[{name!r}].astype(str)"
             raise ValueError(f"column {name!r} of {source} holds values of several types ({error}); {way}") from error
     if not columns:
         raise ValueError(f"{source} has no columns; it must hold a table")

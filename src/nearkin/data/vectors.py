@@ -238,7 +238,7 @@ def choose(table: Table, typed: Sequence[str] | None = None) -> tuple[list[str],
     for name, head in () if lists else heads.items():
         is_list = head.kind == "text" and len(head) and matches(head.cells, _LISTS).all()
         if name != ids and (is_list or head.kind in _WAYS.keys() - {"text"}):
-            way = _WAYS[head.kind].format(f"frame[{name!r}]") + head.before
+            way = head.before + _WAYS[head.kind].format(f"frame[{name!r}]")
     raise ValueError(f"{what}, of {listed(table.columns)}; {way}{table.if_data}")
 
 
