@@ -180,7 +180,7 @@ def _with_options(text: str, options: dict[str, str]) -> str:
     return re.sub(r"`(\w+)`", lambda found: options.get(found[1], f"`{found[1]}`"), text)
 
 
-_BEHIND = {"weight": "FILE:weight=", "response": "FILE:response=", "rater": "FILE:rater=", "id_column": "FILE:id="}
+_BEHIND = {role: f"FILE:{role}=" for role in ("left", "right", "weight", "response", "rater", "id_column")}
 _ANY = {name: option_of(name)[0] for name in ("header", "delimiter", "encoding", "threads", "keep_vectors")}
 
 

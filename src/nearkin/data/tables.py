@@ -23,7 +23,6 @@ from nearkin.data.formats.parquet import kind_of, plain_cells, read_frame
 from nearkin.data.formats.workbook import read_sheet
 from nearkin.records import Reading
 
-_RATERS = ("rater", "annotator", "worker", "participant", "subject", "user")
 NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` leaves them; docs/reading.md prints it
     # pairs
     "left": ("left", "user", "userid", "query", "queryid", "customer", "customerid", "session", "sessionid"),
@@ -51,13 +50,13 @@ NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` 
     "other": ("other",),
     "similarity": ("similarity", "rating"),
     "dissimilarity": ("dissimilarity", "distance"),
-    "rater": (*_RATERS, *(f"{who}id" for who in _RATERS)),
+    "rater": ("rater", "raterid", "annotator", "worker", "workerid", "participant", "subject", "subjectid", "user"),
     # rows of vectors and of features
     "id": ("id", "ids", "key", "word", "token"),
     # qrels
     "grade": ("grade", "score", "relevance", "rel"),
 }
-_USUAL = NAMES | {"id_column": (*NAMES["id"], *NAMES["right"], *NAMES["left"])}  # of features
+_USUAL = NAMES | {"id_column": ("idcolumn", *NAMES["id"], *NAMES["right"], *NAMES["left"])}  # of features
 
 
 def plain(name: str) -> str:
@@ -327,7 +326,7 @@ class Table:
 
     `header` is None where the format names columns itself; `matrices` are an archive's arrays of other shapes; `shape`
     is that of a sparse matrix, whose entries are then the columns left, right, weight. Where columns are typed
-    behind the file's name, file.csv:b,a, `rest` has the others; file.csv:b,name=a calls column a by that name.
+    behind the file's name, file.csv:b,a, `rest` has the others; file.csv:name=a only calls column a by that name.
     """
 
     name: str
@@ -349,10 +348,9 @@ class Table:
         """The column called `name`; ValueError that lists what there is."""
         if not isinstance(name, str):
             raise TypeError(f"{role} is {name!r}; it must be the name of a column")
-        if (column := (self.columns | (self.rest or {})).get(name)) is None:
-            columns = listed(self.columns) + self.if_data
-            raise ValueError(f"{role} is {name!r}, which {self.name} lacks; its columns are {columns}")
-        return column
+        if name not in self.columns:
+            raise ValueError(f"{role} is {name!r}, which {self.name} lacks; try {listed(self.columns)}{self.if_data}")
+        return self.columns[name]
 
     def role(self, role: str, typed: str | None = None, *, taken: Iterable[str] = ()) -> Column | None:
         """The column that is typed, or the only one with a usual name of the role that is not `taken`, or None; for
@@ -418,7 +416,6 @@ def read_table(
 
     The first line of text names the columns, and cells are parted by the only one of comma, semicolon, tab and bar
     that it holds. A folder of parts, a pattern or a list of files is one table, by the numbers in their names.
-    "file.csv:b,name=a" has the columns b and a, which is then called name.
 
     Parameters
     ----------
@@ -499,11 +496,14 @@ def read_located(where: files.Locator, words: files.TextWords) -> Table:
         raise ValueError(f"{where.path} has columns of {sorted(lengths)} rows; all need the same number")
     if where.columns is None:
         return table
-    matrices = {name: array for name, array in table.matrices.items() if name in where.columns}
     parts = [("", "", name) if name in table.columns else name.rpartition("=") for name in where.columns]
-    named = {role or name: name for role, _, name in parts if name not in matrices}
-    kept = {role: replace(table.column(name, "the column"), name=role) for role, name in named.items()}
-    rest = {name: column for name, column in table.columns.items() if not any(name in part for part in parts)}
+    roles = {name: role or name for role, _, name in parts if name not in table.matrices}
+    kept = {role: replace(table.column(name, "the column"), name=role) for name, role in roles.items()}
+    taken = {*roles, *kept, *(name for role in kept for name in table.columns if plain(name) in _USUAL.get(role, ()))}
+    rest = {name: column for name, column in table.columns.items() if name not in taken}
+    if all(role for role, *_ in parts):  # columns are renamed, and none is chosen
+        return replace(table, columns=kept | rest)
+    matrices = {name: array for name, array in table.matrices.items() if name in where.columns}
     return replace(table, columns=kept, matrices=matrices, rest=rest)
 
 

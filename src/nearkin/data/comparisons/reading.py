@@ -125,9 +125,8 @@ def _typed(table: Table, form: str | None = None, answer: str | None = None) -> 
     """The columns of objects behind a file's name, if their names tell no form, and without one no pairs."""
     others = {name for role in ("weight", "rater", "response", *_RATINGS) for name in NAMES[role]}
     names = [name for name in table.columns if plain(name) not in others and name != answer]
-    if table.rest is None or len(names) < 2 + (form is None) or _way(table, form, None, answer):
-        return None
-    return names if form or None in map(table.role, ("left", "right")) else None
+    is_told = table.rest is None or len(names) < 2 + (form is None) or _way(table, form, None, answer)
+    return names if not is_told and (form or None in map(table.role, ("left", "right"))) else None
 
 
 def _roles(
@@ -346,6 +345,6 @@ def kind_of(source: FileOrFrame, **options: Any) -> str:
         return "comparisons" if given & (of_comparisons - of_pairs) else "pairs"
     table = read_table(source, **{name: options.get(name) for name in ("header", "delimiter", "encoding")})
     is_told = any(name in table.matrices for name in ARRAYS) or _way(table, None, None, None) or _typed(table)
-    usual = _usual(table)
+    usual = _usual(replace(table, columns=table.columns | (table.rest or {})))
     is_pairs = {"left", "right"} <= usual or "weight" in usual or usual.isdisjoint(("response", "odd", *_RATINGS))
     return "pairs" if is_pairs and not is_told else "comparisons"
