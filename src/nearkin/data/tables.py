@@ -133,7 +133,7 @@ class Column:
         """The cells as Arrow's text, "" where one is null."""
         try:
             return self.cells.cast(pa.string()).fill_null("")
-        except pa.ArrowNotImplementedError:
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
             raise ValueError(f"{self.title} has cells of type {self.kind}; name a column of text or numbers") from None
 
     def text(self) -> list[str]:
