@@ -128,10 +128,10 @@ def test_wrong_settings_are_refused_before_any_document(name: str, value: Any) -
 def test_a_wrong_batch_changes_nothing_where_it_would_train() -> None:
     documents = Documents(2)
     put(documents, rows(ENOUGH - 1))
-    for vector, match in ((np.ones(7), "columns"), (np.full(8, np.nan), "NaN"), (np.zeros(8), "'new' has zeros")):
+    for vector, match in ((np.ones(7), "columns"), (np.full(8, np.nan), "NaN"), (np.zeros(8), "'new'. is all zeros")):
         with pytest.raises(ValueError, match=match):
             documents.put(["new"], [{}], [vector])
-    with pytest.raises(ValueError, match="the query' has zeros"):
+    with pytest.raises(ValueError, match="of the query is all zeros"):
         documents.nearest(np.zeros(8), 3)
     assert (len(documents.records), len(documents.index)) == (ENOUGH - 1, ENOUGH - 1)
 

@@ -98,7 +98,7 @@ class Documents:
             raise ValueError(f"ids hold {Counter(ids).most_common(1)[0][0]!r} twice; give each document its own")
         rows = {name: vector for name, vector in zip(ids, vectors, strict=True) if vector is not None}
         X = np.array(list(rows.values()), np.float32)
-        self._check_directions(X, list(rows))
+        self._check_directions(X, [f"document {place} ({name!r})" for place, name in enumerate(rows)])
         with self.lock:
             if self.index is not None:
                 self.index.upsert(X, list(rows)).remove(list(set(ids) - set(rows)), unknown="drop")
@@ -113,7 +113,7 @@ class Documents:
     def _check_directions(self, X: np.ndarray, names: list[str]) -> None:
         """ValueError for a row of zeros in X (n, d), where rows are compared by cosine."""
         if self.metric == "cosine" and names and not (rows := X.any(axis=1)).all():
-            raise ValueError(f"the embedding of {names[rows.argmin()]!r} has zeros alone, so no cosine; leave it out")
+            raise ValueError(f"the embedding of {names[rows.argmin()]} is all zeros and has no cosine; leave it out")
 
     def remove(self, ids: Iterable[object]) -> None:
         """Take out the records of ids; unknown ones are passed over. TypeError for a single id."""
