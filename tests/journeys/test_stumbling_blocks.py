@@ -42,7 +42,7 @@ def test_bfloat16_is_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"holds 2 arrays; name one of .*X\.safetensors:"):
         nk.read_vectors(tmp_path / "X.safetensors")
     np.save(tmp_path / "X.npy", X.view(torch.int16).numpy().view("V2"))  # as ml_dtypes writes it
-    with pytest.raises(ValueError, match=r"X\.npy has dtype .V2; .*np\.float32"):
+    with pytest.raises(ValueError, match=r"X\.npy has dtype .V2; .*np\.array\(X"):
         nk.read_vectors(tmp_path / "X.npy")
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from nearkin._check import check_finite
-from nearkin._fields import Extra, FileOrFrame, StrPath, counted
+from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, as_ids, check_exact
 from nearkin._storage import reading
 from nearkin.data import tables
@@ -41,8 +41,7 @@ def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
 
 
 def _of_table(table: Table) -> np.ndarray:
-    columns = list(table.columns.values())
-    width = len(columns)
+    width = len(columns := list(table.columns.values()))
     if width == 1 and columns[0].kind == "list":
         columns[0], width = flattened(columns[0])
     elif any(plain(name) in tables.NAMES["left"] or name.startswith(NO_NAME) for name in table.columns):
@@ -125,8 +124,8 @@ def read_column(
         if len(columns) > 1:
             names = listed(table.columns)
             raise ValueError(f"{where} has several columns ({names}); name one of them: {where.path}:{columns[0].name}")
-        column = columns[0]  # of lines of words none is missing: vocabularies hold "nan" and "null"
-        column = replace(column, words=is_lines and not several and matches(column.cells, NUMBER).mean() < 0.5)
+        # of lines of words none is missing: vocabularies hold "nan" and "null"
+        column = replace(columns[0], words=is_lines and not several and matches(columns[0].cells, NUMBER).mean() < 0.5)
         column.refuse(column.missing, "has missing values", "give every row one")
         values = np.array(column.text(), object) if long else column.labels()
         values = whole_or_text(column.numbers(), str(where)) if column.kind == "float" else values
@@ -198,19 +197,15 @@ def described_features(
         features = sp.csr_matrix((check_finite(values, table.name), (rows, places)), table.shape, dtype=np.float32)
         m, n = table.shape
         return np.arange(m), features, list(map(str, range(n))), f"{n:,} features of {table.name}, a sparse matrix"
-    typed = called if id_column is None and called in table.columns else id_column
+    typed = id_column or next((name for name in ("id_column", called) if name in table.columns), None)
     named = table.roles(["id_column"], id_column=typed)["id_column"]
     ids = named.plain_ids()
     if len(np.unique(ids)) < len(ids):
         raise ValueError(f"{named.title} repeats ids; features need one row for each")
-    blocks, names, gaps = list[Extra](), list[str](), 0
-    for column in table.columns.values():
-        if column.name != named.name:
-            block, labels = (_number if column.is_numeric and not _is_code(column) else _categories)(column)
-            blocks.append(block)
-            names += labels
-            gaps += int(column.missing.sum())
-    if not names:
+    others = table.without([named]).columns.values()
+    reads = [(_number if column.is_numeric and not _is_code(column) else _categories)(column) for column in others]
+    blocks, gaps = [block for block, _ in reads], sum(int(column.missing.sum()) for column in others)
+    if not (names := [label for _, labels in reads for label in labels]):
         raise ValueError(f"{table.name} has no column but {named.name!r}; it must hold at least one feature")
     is_sparse = any(map(sp.issparse, blocks))
     features = sp.csr_matrix(sp.hstack(blocks), dtype=np.float32) if is_sparse else np.hstack(blocks)

@@ -84,10 +84,12 @@ def locate(path: StrPath, endings: Collection[str] = (), text: "TextWords | None
 
 def _split(text: str) -> tuple[str, str | None]:
     """The name of a file, and what is named inside it."""
-    head, colon, key = text.rpartition(":")
-    if not colon or os.path.exists(text) or Locator(Path(head)).suffix not in _WITH_KEYS:
+    heads = [text[: colon.start()] for colon in re.finditer(":", text)]  # a column's name may hold more colons
+    heads = [head for head in heads if Locator(Path(head)).suffix in _WITH_KEYS or os.path.isdir(head)]
+    if not heads or os.path.exists(text):
         return text, None
-    return head, key
+    head = next(filter(os.path.exists, heads), heads[0])
+    return head, text[len(head) + 1 :]
 
 
 def _there(name: StrPath, key: str | None, endings: Collection[str], text: "TextWords") -> Locator:
@@ -118,20 +120,16 @@ def locate_all(paths: StrPath | Iterable[StrPath], endings: Collection[str], tex
     Parts come in the order of the numbers in their names: part-2 before part-10. A folder's parts are all its files
     but those that begin with "_" or "."; they have one ending. FileNotFoundError if nothing is there.
     """
-    is_name = isinstance(paths, str | os.PathLike)
-    if not is_name and isinstance(paths, Iterable):
-        places = [where for name in paths for where in locate_all(name, endings, text)]
-        if not places:
+    if not isinstance(paths, str | os.PathLike):
+        if not isinstance(paths, Iterable):
+            raise TypeError(f"the file is a {type(paths).__name__}; it must be a path, pattern, list or DataFrame")
+        if not (places := [where for name in paths for where in locate_all(name, endings, text)]):
             raise ValueError("the list of files is empty; give at least one")
         return places
-    if not is_name:
-        raise TypeError(f"the file is a {type(paths).__name__}; it must be a path, a pattern, a list, or a DataFrame")
     head, key = _split(os.fspath(paths))
     names = _parts_of(Path(head)) if os.path.isdir(head) else [head]
-    if glob.has_magic(head) and not os.path.exists(head):
-        names = glob.glob(head, recursive=True)
-        if not names:
-            raise FileNotFoundError(f"{head} matches no file; check the pattern (current folder: {Path.cwd()})")
+    if glob.has_magic(head) and not os.path.exists(head) and not (names := glob.glob(head, recursive=True)):
+        raise FileNotFoundError(f"{head} matches no file; check the pattern (current folder: {Path.cwd()})")
     return [_there(name, key, endings, text) for name in sorted(names, key=by_number)]
 
 

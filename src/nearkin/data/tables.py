@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, chain
+from string import digits
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -56,7 +57,7 @@ NAMES: dict[str, tuple[str, ...]] = {  # the usual names of columns, as `plain` 
     # qrels
     "grade": ("grade", "score", "relevance", "rel"),
 }
-_USUAL = NAMES | {"id_column": ("idcolumn", *NAMES["id"], *NAMES["right"], *NAMES["left"])}  # of features
+_USUAL = NAMES | {"id_column": (*NAMES["id"], *NAMES["right"], *NAMES["left"])}  # of features
 
 
 def plain(name: str) -> str:
@@ -496,14 +497,22 @@ def read_located(where: files.Locator, words: files.TextWords) -> Table:
         raise ValueError(f"{where.path} has columns of {sorted(lengths)} rows; all need the same number")
     if where.columns is None:
         return table
-    parts = [("", "", name) if name in table.columns else name.rpartition("=") for name in where.columns]
-    roles = {name: role or name for role, _, name in parts if name not in table.matrices}
-    kept = {role: replace(table.column(name, "the column"), name=role) for name, role in roles.items()}
-    taken = {*roles, *kept, *(name for role in kept for name in table.columns if plain(name) in _USUAL.get(role, ()))}
+    # a column's name may hold "=", and a role's does not
+    parts = [[name] if name in table.columns else name.split("=", 1) for name in where.columns]
+    roles = {part[0].strip(): part[-1] for part in parts}
+    if len({*roles.values()}) < len(parts):
+        raise ValueError(f"{where} names a role or a column twice; name each once")
+    usual = {name.rstrip(digits) for name in ("idcolumn", "rank", *chain.from_iterable(NAMES.values()))}
+    odd = [role for role in roles if role not in where.columns and plain(role).rstrip(digits) not in usual]
+    if odd and not table.matrices:  # whose names are those of an archive of comparisons
+        raise ValueError(f"{where}: {odd[0]!r} is no usual name of a column, such as user, item, weight or response")
+    matrices = {name: table.matrices[name] for name in where.columns if name in table.matrices}
+    kept = {role: replace(table.column(roles[role], "the column"), name=role) for role in roles if role not in matrices}
+    taken = {*roles.values(), *kept}
+    taken |= {name for role in kept for name in table.columns if plain(name) in NAMES.get(role, ())}
     rest = {name: column for name, column in table.columns.items() if name not in taken}
-    if all(role for role, *_ in parts):  # columns are renamed, and none is chosen
+    if all(part[1:] for part in parts):  # columns are renamed, and none is chosen
         return replace(table, columns=kept | rest)
-    matrices = {name: array for name, array in table.matrices.items() if name in where.columns}
     return replace(table, columns=kept, matrices=matrices, rest=rest)
 
 

@@ -151,7 +151,7 @@ def _roles(
         return way.form, objects, {}
     if way.answer == "response":
         return way.form, objects, rest.roles(["response"], response=answer)
-    ratings = rest.roles([], **dict.fromkeys(_RATINGS[: 1 if answer else 2], answer))
+    ratings = rest.roles([], **dict.fromkeys(_RATINGS[: 1 if answer else 2], answer)) or rest.roles([], response=None)
     if len(ratings) != 1:
         raise ValueError(f"{table.name}: name the ratings, response=..., of {listed(rest.columns)}, and {SCALE}")
     return way.form, objects, {"rating": next(iter(ratings.values()))}
