@@ -40,9 +40,8 @@ def _read_header(file: IO[bytes], name: str, size: int) -> Header:
     read = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
     shape, fortran, dtype = read(file)
     if dtype.kind not in "fiubcUSMm" or not dtype.itemsize:
-        raise ValueError(
-            f"{name} has dtype {dtype}; it must hold numbers or text: np.save(f, np.array(X.tolist(), 'f4'))"
-        )
+        way = "np.save(file, np.array(X.tolist(), np.float32)); unpickling objects would run foreign code"
+        raise ValueError(f"{name} has dtype {dtype}; it must hold numbers or text: {way}")
     check_size(name, file.tell() + math.prod(shape) * dtype.itemsize, size)
     return shape, "F" if fortran else "C", dtype
 
