@@ -61,8 +61,8 @@ def test_tables_with_types_of_their_own_are_numbers():
         check_vectors(table.mask(table == 1).iloc[[0, 2, 2]].reset_index(drop=True))
     with pytest.raises(TypeError, match="X has 1 column without coordinates: 'name'; drop them"):
         check_vectors(table.assign(name="a"))
-    with pytest.raises(TypeError, match=r"without coordinates: 'label'; .* takes integers too"):
-        nk.Index.build(table.astype(float).assign(label=1))
+    with pytest.raises(TypeError, match=r"without coordinates: 'label', 'kind'; .* takes integers too"):
+        nk.Index.build(table.astype(float).assign(label=1, kind=pd.Categorical([1, 2, 1])))
     for times in (pd.DataFrame({"a": [1.0], "t": pd.Timestamp(0)}), pl.DataFrame({"a": [1.0], "t": [timedelta(1)]})):
         with pytest.raises(TypeError, match="X has 1 column without coordinates: 't'"):
             check_vectors(times)  # polars makes numbers of them

@@ -373,7 +373,7 @@ def _numbers(frame: Any, name: str) -> np.ndarray:
 
 def _check_columns(X: Extra, name: str, good: Callable[[Extra], bool] | None = None, vectors: bool = False) -> None:
     """TypeError names the columns of a DataFrame whose type is not `good`, or times, which many libraries make numbers;
-    of `vectors` also integers next to fractions, which are ids, labels or counts."""
+    of `vectors` also integers and categories next to fractions, which are ids, labels or counts."""
     if not hasattr(X, "columns"):
         return
     import narwhals as nw  # every query is checked, and arrays need no narwhals
@@ -381,10 +381,10 @@ def _check_columns(X: Extra, name: str, good: Callable[[Extra], bool] | None = N
     frame: Extra = nw.from_native(X, eager_only=True, pass_through=True)
     kinds = frame.schema if isinstance(frame, nw.DataFrame) else {}
     apart = vectors and any(kind.is_float() for kind in kinds.values())
-    good = good or (lambda kind: not kind.is_temporal())
-    if other := [repr(word) for word, kind in kinds.items() if not good(kind) or (apart and kind.is_integer())]:
+    good = good or (lambda kind: not (kind.is_temporal() or (apart and (kind.is_integer() or kind == nw.Categorical))))
+    if other := [repr(word) for word, kind in kinds.items() if not good(kind)]:
         names = ", ".join(other[:5]) + ", ..." * (len(other) > 5)
-        way = f"drop them, or type nk.read_vectors({name}), which leaves them out; {name}.to_numpy() takes integers too"
+        way = f"drop them, or type nk.read_vectors({name}, columns=[...]); {name}.to_numpy() takes integers too"
         raise TypeError(f"{name} has {counted(len(other), 'column')} without coordinates: {names}; {way}")
 
 

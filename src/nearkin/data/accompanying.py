@@ -8,7 +8,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from nearkin._check import check_finite
-from nearkin._fields import FileOrFrame, StrPath, counted
+from nearkin._fields import Extra, FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, as_ids, check_exact
 from nearkin._storage import reading
 from nearkin.data import tables
@@ -213,7 +213,7 @@ def described_features(
     return ids, features, names, about + f"; {counted(gaps, 'missing cell')} filled" * (gaps > 0)
 
 
-def _number(column: Column) -> tuple[np.ndarray, list[str]]:
+def _number(column: Column) -> tuple[Extra, list[str]]:
     numbers = column.numbers(gaps=True).astype(np.float64)
     column.refuse(np.isinf(numbers), "holds infinite numbers", "correct them, or leave the column out")
     numbers = np.where(np.isnan(numbers), np.nanmean(numbers), numbers)
@@ -221,7 +221,7 @@ def _number(column: Column) -> tuple[np.ndarray, list[str]]:
     return ((numbers - numbers.mean()) / (numbers.std() or 1.0))[:, None].astype(np.float32), [column.name]
 
 
-def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:
+def _categories(column: Column) -> tuple[Extra, list[str]]:
     if column.kind not in ("list", "text"):
         raise ValueError(f"{column.title} has cells of type {column.kind}; features are numbers, text or lists of text")
     if column.kind == "text":

@@ -251,7 +251,8 @@ class _LossChoice:
         self.generator = torch.Generator().manual_seed(draw_seed(self.rng))
         self.start = initial_tables(self.train, self.k, self.generator)
         self.recencies = RECENCIES if self.late.sum() >= DEFAULTS.fewest_pairs else (0.0,)
-        self.weightings = ("log", "none") if np.ptp(self.train.weights) else ("log",)
+        # without the weights, pairs of weight 0 would be observed ones
+        self.weightings = ("log", "none") if 0 < self.train.weights.min() < self.train.weights.max() else ("log",)
         self.judges = np.ones(len(self.lefts), bool)  # the lefts that decide
         total = 2 + len(self.weightings) * len(self.recencies) + len(DEFAULTS.temperatures) + len(DEFAULTS.imputed)
         self.trial = Trial[str](_of_phase("loss", self.callback), total, "held-out NDCG")
