@@ -169,5 +169,5 @@ def test_ctrl_c_is_130_and_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_an_argument_without_an_option_is_named_as_one() -> None:
-    line = explained(ValueError("a.csv has two; type weight='plays' or left='user'"), {"left": "--left"})
-    assert line == "nearkin: a.csv has two; type FILE:weight=plays or --left user"
+    line = explained(ValueError("a.csv:left=u has two; type weight='plays' or left='user'"), {"left": "--left"})
+    assert line == "nearkin: a.csv:left=u has two; type FILE:weight=plays or --left user"

@@ -50,7 +50,7 @@ def test_map_by_label_agrees_with_scikit_learn(
     assert (again["mAP"], again["precision@1"]) == (record["mAP"], record["precision@1"])
     (tmp_path / "both.csv").write_text("\n".join(["name,label", *(f"r{i},{c}" for i, c in enumerate(labels))]))
     (tmp_path / "asked.txt").write_text("".join(f"{c}\n" for c in query_labels))
-    given = f"{tmp_path}/both.csv:label", tmp_path / "asked.txt"
+    given = f"{tmp_path}/both.csv:id=label", tmp_path / "asked.txt"
     again = run_json("evaluate", folder, f"{files}/data.npz:query", "--labels", given[0], "--query-labels", given[1])
     assert (again["mAP"], again["precision@1"]) == (record["mAP"], record["precision@1"])
     np.save(rows[0], np.full((600, 2), 7))

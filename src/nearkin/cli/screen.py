@@ -166,7 +166,8 @@ def worded(text: str, options: Mapping[str, str]) -> str:
     names = "|".join(map(re.escape, options))
     leading = rf"^({names})(?= (?:is|has|needs|are|goes|takes) )"
     text = re.sub(leading, lambda found: options[found[1]].rstrip("="), text)
-    return re.sub(rf"\b({names})=('[^']*'|\([^()]*\)|[\w.]*\w|\.\.\.)", option, text)
+    # not in a file's name, as in log.csv:left=u,right=i
+    return re.sub(rf"(?<![:,])\b({names})=('[^']*'|\([^()]*\)|[\w.]*\w|\.\.\.)", option, text)
 
 
 def table_of(title: str, columns: list[str], rows: list[list[object]]) -> Table:
