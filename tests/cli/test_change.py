@@ -63,7 +63,7 @@ def _two(folder: Path, new: np.ndarray) -> Path:
 def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) -> None:
     folder = copytree(compressed(), tmp_path / "idx")
     assert run_json("remove", folder, "0", "599")["vectors"] == 598
-    refused("1 id is not in the index, the first is 0", "remove", folder, "0")
+    refused("id '0' is not among the 598 known ids, such as 1, 2", "remove", folder, "0")
     assert len(nk.Index.load(folder)) == 598
     record = run_json("remove", folder, "0", "5", "--unknown", "drop")
     assert (record["vectors"], record["missing"]) == (597, 1)

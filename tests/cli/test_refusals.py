@@ -53,8 +53,8 @@ evaluate idx Q.npy --labels sevens.npy --query-labels sevens.npy | sevens.npy ha
 evaluate idx wide.npy --base X.npy | 9 columns
 evaluate emb pairs.csv | give later pairs
 remove idx | say which vectors to remove
-remove idx nobody | id 'nobody' is no number
-remove idx 400 | 1 id is not in the index, the first is 400
+remove idx nobody | id 'nobody' is not among the 300 known ids
+remove idx 400 | type --unknown drop
 remove X.npy 3 | has no config.json
 add cosine zeros.npy | has 2 rows of zeros among 40
 search cosine zeros.npy -k 3 | has 2 rows of zeros among 40
@@ -78,12 +78,12 @@ embed pairs.csv --left nobody --right item | --left is 'nobody', which
 embed answers.csv --split time | no column with a usual name of left
 embed pairs.csv --loss ste | do not tell how to read a row
 embed three.csv | type --left ... and --right ..., of what ever, who, how
-train pairs.csv --bytes 3 --dim 8 | bytes is 3, of two parts each, as 256 centroids
+train pairs.csv --bytes 3 --dim 8 | --bytes is 3, of two parts each, as 256 centroids
 train pairs.csv --bytes 3 --dim 8 | 6 parts do not divide --dim 8; give one of 1, 2, 4
 train pairs.csv --bytes 1 --dim 7 | 2 parts do not divide --dim 7; give an even dim
 train pairs.csv --bytes 8 --codes 16 | levels or codes make semantic ids
 rotate X.npy | say what to rotate the vectors for
-rotate X.npy --for oracle | engine is 'oracle'
+rotate X.npy --for oracle | --for is 'oracle'
 rotate X.npy --for faiss:Nonsense | is no index that FAISS makes
 rotate X.npy --with any --queries Q.npy | leave them out
 rotate X.npy --with any --center | queries and center train a rotation
@@ -92,8 +92,8 @@ bridge X.npy | type --old FILE to train a map on pairs
 ids X.npy --levels 1 --codes 32 | need 32 to 32^1 = 32: type other levels or codes
 ids X.npy --codes 512 | ids need 512 to 512^3
 ids X.npy --ids labels.npy | occur more than once
-export idx --to faiss | target is 'faiss'; it must be one of 'lance', 'pgvector'
-export idx --to pgvector --out x | pgvector takes --dsn ..., --name ..., --overwrite ..., --form ...: got an unexpected
+export idx --to faiss | --to is 'faiss'; it must be one of 'lance', 'pgvector'
+export idx --to pgvector --out x | pgvector takes [--dsn, --name, --overwrite, --form]: got an unexpected
 export idx --to pgvector --dsn "host=127.0.0.1 port=1" | PostgreSQL at host=127.0.0.1 port=1 gives no
 compress X.npy --threads 0 | --threads is 0; it must be at least 1
 compress X.npy --quiet --verbose | contradict each other

@@ -249,7 +249,7 @@ def explained(error: BaseException, options: Mapping[str, str]) -> str:
         text += "" if ctx is None else f"{_meant(text, ctx)} (see {ctx.command_path} --help)"
     elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
         text = re.sub(r"\bcolumns=\[([^]]*)\]", lambda typed: "FILE:" + re.sub("[' ]", "", typed[1]), str(error))
-        text = worded(text, {**_BEHIND, **options}) or type(error).__name__
+        text = worded(_with_options(text, options), {**_BEHIND, **options}) or type(error).__name__
         text = re.sub(r"FILE:response='?([^' ]+=[^' ]+)'?", r"in Python response='\1'", text)
     else:
         frames = traceback.extract_tb(error.__traceback__)

@@ -96,13 +96,13 @@ def make_target(to: str, /, **options: Any) -> Target:
     >>> type(nk.export.make_target("pgvector", name="products")).__name__
     'Pgvector'
     """
-    module, cls = TARGETS[check_choice(to, "target", TARGETS)]
+    module, cls = TARGETS[check_choice(to, "to", TARGETS)]
     kind = getattr(import_module(f"nearkin.export.{module}"), cls)
     signature = inspect.signature(kind)
     try:
         bound = signature.bind(**{option: value for option, value in options.items() if value is not None})
     except TypeError as error:
-        raise TypeError(f"{to} takes {', '.join(f'{name}=...' for name in signature.parameters)}: {error}") from None
+        raise TypeError(f"{to} takes {[*signature.parameters]}: {error}".replace("'", "`")) from None
     return kind(**bound.arguments)
 
 

@@ -1,7 +1,7 @@
 """`nearkin bridge`: an old index searched with a new encoder."""
 
 import nearkin as nk
-from nearkin._fields import command
+from nearkin._fields import command, counted
 from nearkin._storage import check_target
 from nearkin._types import Record
 from nearkin.jobs.arguments import File, Folder, Place
@@ -42,12 +42,15 @@ def bridge(
     overwrite: Replace what is there: a file, or a folder that nearkin wrote and that holds nothing else.
     """
     if (old is None) == (with_ is None):
-        raise ValueError("type old=FILE to train a map on pairs, or a folder to map vectors with")
+        raise ValueError("type old=FILE to train a map on pairs, or with_=FOLDER to map vectors by a trained one")
     file, steps = open_file(vectors), Steps()
     if with_ is not None:
         check_file(out, overwrite, [vectors, with_], ENDINGS)
         return transform_file(file, nk.Bridge, with_, out)
     other = open_file(str(old))
+    if len(file) != len(other):
+        texts = counted(len(file), "vector")
+        raise ValueError(f"{file.name} has {texts} and {other.name} {len(other):,}; row i of both must embed one text")
     check_target(out, overwrite, [file.name, other.name])
     with steps.step("read"):
         pairs = file.read(), other.read()

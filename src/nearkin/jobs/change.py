@@ -13,7 +13,7 @@ from nearkin._storage import changing, read_config, replacing_folder
 from nearkin._types import Record
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import RowIds
-from nearkin.jobs.inputs import LEFT, as_own, check_typed
+from nearkin.jobs.inputs import LEFT, Unknown, as_own, check_typed, find_ids, places_of
 from nearkin.jobs.pairs import move_left
 from nearkin.jobs.run import RUN, Steps, read_record, write_record
 
@@ -54,9 +54,10 @@ def change_rows(
                 index.update(as_own(ids, index.ids), X, callback=callback)
             else:
                 check_typed(ids, before)
-                gone = as_own(ids, index.ids)
-                index.remove(gone, unknown=unknown)
-                missing = len(gone) - (len(before) - len(index))
+                rule = Unknown.of(unknown)
+                places = places_of(ids, before) if rule.drop else find_ids(ids, before, "id", rule)
+                missing = int((places < 0).sum())
+                index.remove(before[places[places >= 0]])
         with steps.step("save"):
             run = read_record(path, RUN)
             save_changed(path, index, before, None if run is None else run | {"vectors": len(index)})

@@ -110,7 +110,8 @@ def of_codes(index: nk.Index) -> Record | None:
         return None
     scan = Scan(cast(Any, index.faiss_index), index.norms)
     pairs = np.random.default_rng(0).integers(n, size=(2, max(1, min(_ASKED, _COMPARED // n))))
-    Q = index.vectors(index.row_ids[pairs.ravel()]).reshape(*pairs.shape, -1).mean(axis=0)
+    # not halfway, where two vectors are equally near
+    Q = np.average(index.vectors(index.row_ids[pairs.ravel()]).reshape(*pairs.shape, -1), axis=0, weights=(2, 1))
     Q = normalised(Q) if index.metric == "cosine" else Q
     blocks = np.split(np.arange(n), range(_ROWS, n, _ROWS))
 
@@ -121,10 +122,8 @@ def of_codes(index: nk.Index) -> Record | None:
     codes = nearest(partial(rows_as_searched, scan), index.n_features + 1, scan.ranks_by(index.metric))
     kept, as_compared = index.kept, nk.export.Source(index).as_compared
     truth = codes if kept is None else nearest(lambda own: as_compared(kept.rows(own)), index.n_features, index.metric)
-    answers = {
-        "search": lambda k: RowIds(index.ids, n).positions(index.search(Q, k)[1]),
-        "codes": lambda k: codes[:, :k],
-    }
+    own = RowIds(index.ids, n)
+    answers = {"search": lambda k: own.positions(index.search(Q, k)[1]), "codes": lambda k: codes[:, :k]}
     recalls = {
         name: [float((of(k)[:, :, None] == truth[:, None, :k]).any(axis=2).mean()) for k in _KS]
         for name, of in answers.items()

@@ -242,14 +242,11 @@ class _Job:
         """What identifies the job; ValueError if processes have different ones."""
         if self.choice.method == BEST and self.group.size > 1:
             raise ValueError("method is 'best', which is for one process; leave torchrun out, or type method='product'")
+        queries = None if self.queries is None else _storage.digest(self.queries)
         identity = {
-            "vectors": self.file.describe(),
-            "train_rows": self.n_trained,
-            "queries": None if self.queries is None else _storage.digest(self.queries),
-            "method": self.choice.method,
-            "seconds": self.choice.seconds,
-            **asdict(self.choice.size),
-        }
+            "vectors": self.file.describe(), "train_rows": self.n_trained, "queries": queries,
+            "method": self.choice.method, "seconds": self.choice.seconds, **asdict(self.choice.size),
+        }  # fmt: skip
         for what, value in identity.items():
             self.group.agree(value, what)
         return identity
@@ -360,17 +357,11 @@ def _record(
 ) -> Record:
     """Sizes of the index and the recall of its codes."""
     record: Record = {
-        "data": file.name,
-        "vectors": len(file),
-        "dimensions": file.shape[1],
-        "metric": index.metric,
-        "code": _settings(fitted),
-        "bytes_per_vector": index.bytes_per_vector,
+        "data": file.name, "vectors": len(file), "dimensions": file.shape[1], "metric": index.metric,
+        "code": _settings(fitted), "bytes_per_vector": index.bytes_per_vector,
         "compression": 4 * file.shape[1] / index.bytes_per_vector,
-        "lengths": None,
-        "distortion": None,
-        "variance_kept": None,
-    }
+        "lengths": None, "distortion": None, "variance_kept": None,
+    }  # fmt: skip
     if index.norms is not None:
         common = f"{index.norms.levels[0]:.4g} of every vector, without a byte"
         record["lengths"] = "in a byte of each vector" if index.norms.n_bytes else common

@@ -91,11 +91,8 @@ def _trial(name: str, index: nk.Index, n_bytes: int, distortion: float = 0.0, se
     scores, ranking = index.search(queries, len(base))
     ranks = RankHistograms.of(scores, metrics.label_relevance(labels[ranking], query_labels))
     return {
-        "bytes": n_bytes,
-        "method": name,
+        "bytes": n_bytes, "method": name,
         RECALL: float(ExactNeighbours.of(base, queries, K).recall(ranking, scores).mean()),
-        MAP: float(ranks.average_precision().mean()),
-        "distortion": distortion,
-        "times_smaller": 4 * base.shape[1] / n_bytes,
-        "train_seconds": seconds,
-    }
+        MAP: float(ranks.average_precision().mean()), "distortion": distortion,
+        "times_smaller": 4 * base.shape[1] / n_bytes, "train_seconds": seconds,
+    }  # fmt: skip

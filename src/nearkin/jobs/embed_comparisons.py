@@ -171,8 +171,7 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
         asked = np.array(record["next_queries"] or np.empty((0, 3)), object).T
         shown = ["left", "right"] if len(asked) == 3 else [f"object{place}" for place in range(1, len(asked))]
         write_table(folder / "questions.csv", [dict(zip(["anchor", *shown], asked, strict=True))], ".csv")
-        map_of_all = plot_map(model.embedding_, model.objects_.tolist(), draws=draws)
-        _save(map_of_all.get_figure(), folder / "map")
+        _save(plot_map(model.embedding_, model.objects_.tolist(), draws=draws).get_figure(), folder / "map")
         if record["curves"]:
             if (curve := model.dimension_curve_) is not None:
                 tried = dict(zip(curve["dimension"], curve["error"], strict=True))

@@ -78,7 +78,7 @@ def evaluate(
     index: The folder that `nearkin compress` or `nearkin embed` wrote.
     queries: The queries, as `nearkin compress` reads vectors; for a folder of `nearkin embed`, later pairs.
     truth: Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet).
-    base: The vectors that were indexed: the exact neighbours are searched in them.
+    base: The vectors that were indexed, in its order or with its ids: the exact neighbours are searched in them.
     labels: A label for every indexed vector, in order (file.csv:column), or several: separated by ; or | in the cell,
         or columns of 0 and 1. Vectors that share a label are relevant to each other.
     query_labels: A label for every query (with `labels`).
@@ -99,11 +99,12 @@ def evaluate(
         queries = base = inputs.pairs_behind(index)
     judged = None if qrels is None else read_judgements(qrels)
     asked = None if queries is None else inputs.open_queries(queries, query_ids)
+    rows = None if base is None else inputs.open_given(base)
     n, n_queries = read_config(index, "index")["n_rows"], None if asked is None else len(asked.vectors)
     made = evaluate_folder(
         index, None if asked is None else asked.vectors, k=k, oversample=oversample, n_probes=_counts(n_probe),
         truth=None if truth is None else read_neighbors(truth), judged=judged,
-        base=None if base is None else inputs.open_file(base),
+        base=None if rows is None else rows.file, base_ids=None if rows is None else rows.ids,
         labels=None if labels is None else read_column(labels, n, several=True),
         label_ids=None if labels is None else inputs.ids_of_rows(labels),
         query_labels=None if query_labels is None else read_column(query_labels, n_queries, several=True),
@@ -129,6 +130,7 @@ def evaluate_folder(
     *,
     truth: np.ndarray | None = None,
     base: VectorFile | None = None,
+    base_ids: np.ndarray | None = None,
     labels: np.ndarray | None = None,
     query_labels: np.ndarray | None = None,
     label_ids: np.ndarray | None = None,
@@ -142,9 +144,9 @@ def evaluate_folder(
     """Measure a saved index with queries Q (q, d), by default vectors of `base`.
 
     Recall is measured by the ids `truth` (q, T) of exact neighbours, or by exact search among the vectors of `base`,
-    those of the index, where vectors at equal distance are all correct; mAP by `labels` (n,) and `query_labels` (q,),
-    matched by `label_ids` (n,) where these are the index's; relevance by the grades `judged` of queries called
-    `query_ids` (q,). Several `n_probes` give the curve "probing".
+    those of the index in its order or, by `base_ids`, in another, where vectors at equal distance are all correct; mAP
+    by `labels` (n,) and `query_labels` (q,), matched by `label_ids` (n,) where these are the index's; relevance by the
+    grades `judged` of queries called `query_ids` (q,). Several `n_probes` give the curve "probing".
 
     Returns the record, kept as evaluation.json: "searches" has one record without and, with `oversample`, one with
     rescoring. ValueError for no queries, lengths that disagree, an index that is changed meanwhile.
@@ -156,6 +158,8 @@ def evaluate_folder(
     if len(n_probes) == 1:
         index.n_probe = n_probes[0]
     run, rows = read_record(folder, RUN) or {}, None
+    if base is not None and base_ids is not None:
+        base = _in_order(base, base_ids, index.row_ids)
     if Q is None:
         if base is None or len(index) < 2 or any(given is not None for given in (truth, labels, judged)):
             raise ValueError("queries are missing; give QUERIES, or base=FILE alone: its vectors are then the queries")
@@ -208,6 +212,16 @@ def evaluate_folder(
     return record
 
 
+def _in_order(base: VectorFile, base_ids: np.ndarray, ids: np.ndarray) -> VectorFile:
+    """The vectors of an index's `ids` (n,), in this order, by the ids (m,) of `base`; `base` itself if it lacks some or
+    has one twice."""
+    places = places_of(ids, base_ids)
+    usable = places.min(initial=0) >= 0 and len(np.unique(base_ids)) == len(base_ids)
+    if not usable or np.array_equal(places, np.arange(len(base_ids))):
+        return base
+    return VectorFile(base.name, array_rows(base.read()[places]))
+
+
 def _at_probe(search: FullSearch, n_probe: int, truth: ExactNeighbours) -> Record:
     """Recall and speed of a search that visits that many inverted lists."""
     search.index.n_probe, k = n_probe, search.k  # raises without an inverted file
@@ -254,7 +268,7 @@ def _check_order(index: Index, base: VectorFile) -> None:
     if np.mean(near <= far) < 0.6:  # half of them by chance
         raise ValueError(
             f"{base.name} has other vectors than the index, or the same in another order; give the vectors that it was "
-            "made of, in their order"
+            "made of, in their order, or a table with its ids"
         )
 
 

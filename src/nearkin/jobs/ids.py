@@ -87,6 +87,7 @@ def make_ids(
     parquet: bool = False,
     about: Fields | None = None,
     overwrite: bool = False,
+    steps: Steps | None = None,
 ) -> Record:
     """Give each row of a file its semantic id and save them in the folder `out`, with the files that others read.
 
@@ -94,7 +95,7 @@ def make_ids(
     default. With `towers` ids are of vectors joined with the vectors of the same items there, of which `alpha` is the
     share. Returns the record, kept as run.json, with `about`.
     """
-    steps = Steps()
+    steps = steps or Steps()  # with those of the towers
     names = np.arange(len(file)) if items is None else given_ids(items, len(file))
     check_target(out, overwrite, [file.name])
     with steps.step("read"):

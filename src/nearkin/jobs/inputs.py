@@ -179,11 +179,8 @@ def open_queries(path: StrPath, ids: StrPath | None = None) -> GivenQueries:
     """The queries in a file or, of a folder of pairs, its left side."""
     given = open_given(path, "left", ids)
     given.file.check_finite()
-    X, names = given.file.read(), given.ids
-    if names is not None and len(names) != len(X):
-        rows = counted(len(X), "query", "queries")
-        raise ValueError(f"{ids} has {counted(len(names), 'id')} and there are {rows}; give one for each")
-    return GivenQueries(X, np.arange(len(X)) if names is None else names, given.about)
+    X = given.file.read()
+    return GivenQueries(X, np.arange(len(X)) if given.ids is None else given.ids, given.about)
 
 
 @dataclass
@@ -263,7 +260,8 @@ def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
     if given.dtype.kind == "U" and (own is None or own.dtype.kind != "U"):
         wrong = [text for text in given.tolist() if not text.lstrip("-").isdecimal()]
         if wrong:
-            raise ValueError(f"id {wrong[0]!r} is no number, and the ids of this index are numbers")
+            way = "give numbers, or compress all vectors again with ids that are text"
+            raise ValueError(f"id {wrong[0]!r} is no number, and the ids of this index are numbers; {way}")
         return given.astype(np.int64)
     return given.astype(str) if own is not None and own.dtype.kind == "U" else given
 

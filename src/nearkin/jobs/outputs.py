@@ -116,5 +116,4 @@ def answer_in_blocks(
         else:
             whole = cast(Answers, tuple(np.concatenate(part) for part in zip(*blocks(), strict=True)))
             record["answers"] = as_records(whole, columns)
-    speed = len(rows) / max(steps.seconds["answer"], 1e-9)
-    return record | {"seconds": steps.seconds, "per_second": speed}
+    return record | {"seconds": steps.seconds, "per_second": len(rows) / max(steps.seconds["answer"], 1e-9)}

@@ -77,18 +77,15 @@ def embed_pairs(
         judged["quality"] = _shown(judged["quality"])
         if len(kept) != len(pairs):
             notes = [f"{len(kept):,} of {len(pairs):,} pairs are trained on; the others are validation and test"]
-    source = pairs.source
     record = {
         "out": str(out), "data": str(path), "left": model.seen_.shape[0], "right": model.seen_.shape[1],
-        "pairs": len(pairs), "learned_from": len(model.seen_),
-        "dim": model.left_embeddings_.shape[1], "solver": model.solver_,
-        "loss": model.loss_.name, **judged,
-        "omega": model.omega_, "regularization": model.regularization_,
-        "steps": len(model.history_), "start": None if start is None else str(start),
-        "seconds": time.perf_counter() - began, **options,
+        "pairs": len(pairs), "learned_from": len(model.seen_), "dim": model.left_embeddings_.shape[1],
+        "solver": model.solver_, "loss": model.loss_.name, **judged, "omega": model.omega_,
+        "regularization": model.regularization_, "steps": len(model.history_),
+        "start": None if start is None else str(start), "seconds": time.perf_counter() - began, **options,
         "notes": [*held_out_in_words(judged["held_out"], names.left), *judged["notes"], *notes],
         **judged["quality"].get(RESULT, {}),
-        **({} if source is None else {"understood": str(source)}),
+        "understood": None if pairs.source is None else str(pairs.source),
     }  # fmt: skip
     if current().rank == 0:
         with _storage.replacing_folder(out, overwrite) as fresh:

@@ -138,5 +138,4 @@ def comparison_page(folders: Names) -> Page:
         setups.add((measures, found["queries"], found.get("compared_by"), found["vectors"]))
     unequal = "the indexes were evaluated with other queries, vectors, k or metric: their recalls do not compare"
     record = {"indexes": rows, "notes": [unequal] if len(setups) > 1 else []}
-    page = Page(f"{len(folders)} indexes side by side", made_by="nearkin report")
-    return page.add(record_section("Results", record))
+    return Page(f"{len(folders)} indexes side by side", made_by="nearkin report").add(record_section("Results", record))

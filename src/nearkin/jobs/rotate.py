@@ -59,7 +59,7 @@ def codec_for(engine: str, d: int) -> "str | faiss.Index":
         except RuntimeError as error:
             reason = str(error).rpartition(":")[2].strip()
             raise ValueError(f"{engine} is no index that FAISS makes for {counted(d, 'column')} ({reason})") from error
-    found = ENGINES[check_choice(engine, "engine", [*ENGINES, f"{FACTORY}FACTORY"])]
+    found = ENGINES[check_choice(engine, "for_", [*ENGINES, f"{FACTORY}FACTORY"])]
     if isinstance(found, str):
         raise ValueError(f"a rotation gains nothing for {engine}: {found}; give it the vectors unchanged")
     return found(d)
@@ -136,6 +136,9 @@ def transform_file(file: VectorFile, kind: type[nk.Rotation | nk.Bridge], folder
     """Write the rows of a file as the rotation or bridge in a folder gives them to `out` (.npy, .parquet)."""
     steps, saved = Steps(), kind.load(folder)
     check_pair(Path(folder))
+    if file.shape[1] != saved.n_features_in_:
+        trained = counted(saved.n_features_in_, "column")
+        raise ValueError(f"{file.name} has {file.shape[1]} columns; {folder} was trained on vectors of {trained}")
     file.check_finite()
     width = saved.transform(np.zeros((1, file.shape[1]), np.float32)).shape[1]
     step, name = ("rotate", "rotation") if kind is nk.Rotation else ("map", "bridge")
@@ -148,8 +151,7 @@ def _write(
     """Write the transformed rows (n, d) of a file to `out`; returns what all records have."""
     with steps.step(step) as callback:
         write_vectors(out, map(transform, file.chunks(callback=callback)), (len(file), d))
-    record: Record = {"data": file.name, "out": str(out), "vectors": len(file), "dimensions": d}
-    return record | {"seconds": steps.seconds}
+    return {"data": file.name, "out": str(out), "vectors": len(file), "dimensions": d, "seconds": steps.seconds}
 
 
 def _identity(file: Path) -> Record:

@@ -21,8 +21,8 @@ RUN, EVALUATION, REPORT = "run.json", "evaluation.json", "report.html"
 Watch = Callable[[str], AbstractContextManager[Callback]]
 _MOST = 60  # rows of a table
 _MEANINGS = {  # of entries of a record
-    "searches": "1-recall@k: how often the nearest neighbour is among the first k found; k-recall@k: the share of the "
-    "k nearest that is. All are of one search for k neighbours.",
+    "1-recall@1": "How often the nearest neighbour is found first; 1-recall@k: among the first k; k-recall@k: the "
+    "share of the k nearest among them. All are of one search for k neighbours.",
     "comparison": "Short fits, searched without rescoring. Of those that none leads by more than one standard error, "
     "the longest sum of centroids wins. A lead whose 95 % interval includes 0 is a tie.",
     "differences": "Paired over the queries, with 95 % intervals; one that includes 0 is a tie.",
@@ -171,7 +171,9 @@ def laid_out(record: Fields) -> Layout:
         else:
             facts[title] = text_of(value, name)
     lines += [f"{made.title}: {cut}" for made in tables if (cut := _cut(made))]
-    lines += [f"{name.replace('_', ' ')}: {text}" for name, text in _MEANINGS.items() if record.get(name)]
+    # the "codes" of semantic ids are a number
+    explained = [name for name in _MEANINGS if record.get(name) and not isinstance(record[name], int)]
+    lines += [f"{name.replace('_', ' ')}: {_MEANINGS[name]}" for name in explained]
     links = record.get("links", {"page": record["link"]} if "link" in record else {})
     lines += [f"For {name}: {link}" for name, link in (links | links.get("named", {})).items() if isinstance(link, str)]
     lines += [f"Note: {note}" for note in record.get("notes", ())]

@@ -266,8 +266,9 @@ class Bench:
         scores, ids = self.truth.ranked()
         gain = graded_values(ids, cast(sp.csr_matrix, self.grades), scores)[NDCG]
         if not gain.any():
-            text = "exact search finds no relevant vector among ten for any query; qrels must be of these ids"
-            raise ValueError(text)
+            raise ValueError(
+                "exact search finds no relevant vector among ten for any query; qrels must be of these ids"
+            )
         return gain
 
     def _rate(self, index: Index, oversample: int) -> float:

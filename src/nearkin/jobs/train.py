@@ -101,11 +101,9 @@ def train(
         record, out, n_bytes=16 if n_bytes is None else n_bytes, ids=ids, dim=dim, loss=loss, split=split,
         random_state=seed, overwrite=overwrite, about={**about, "threads": threads_used()},
     )  # fmt: skip
-    following = [command("report", out)]
-    if ids is None:
-        following.append(command("recommend", out, all=True, out="recs.csv"))
+    more = [] if ids is not None else [command("recommend", out, all=True, out="recs.csv")]
     held_out = held_out_in_words(made["held_out"], SideNames.of(columns_of(record)).left)
-    return made | {"notes": [*held_out, *made["notes"]], "next": following}
+    return made | {"notes": [*held_out, *made["notes"]], "next": [command("report", out), *more]}
 
 
 def train_index(
@@ -138,7 +136,7 @@ def train_index(
     if ids is not None:
         made, file = cast("IdsIndex", model.index_).ids, VectorFile(str(out), array_rows(model.exact_embeddings_[1]))
         named = {"pairs": len(kept), "dim": dim, "loss": model.loss_.name, **judged, **(about or {})}
-        return make_ids(file, out, made, model.right_ids_, about=named, overwrite=overwrite)
+        return make_ids(file, out, made, model.right_ids_, about=named, overwrite=overwrite, steps=steps)
     record = {
         "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
         "metric": "ip", "method": "trained with the towers", "solver": model.solver_, "loss": model.loss_.name,
@@ -188,7 +186,7 @@ def _make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed)
     if str(n_bytes) not in fitting:
         why = ", of two parts each, as 256 centroids need more items" if n_centroids == 16 else ""
         way = f"give one of {', '.join(fitting)}" if fitting else "give an even dim"
-        raise ValueError(f"bytes is {n_bytes}{why}: {parts} parts do not divide dim={dim}; {way}")
+        raise ValueError(f"n_bytes is {n_bytes}{why}: {parts} parts do not divide dim={dim}; {way}")
     return nk.quantization.IndexingLayer(
         dim, parts, n_centroids, buffer_size=min(_BUFFER, 3 * len(pairs)), random_state=random_state
     )

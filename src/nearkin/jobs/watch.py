@@ -14,7 +14,7 @@ from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.searching import normalised
 from nearkin.jobs.arguments import File, Folder
 from nearkin.jobs.evaluate import exact_metric
-from nearkin.jobs.inputs import open_file
+from nearkin.jobs.inputs import open_given, places_of
 from nearkin.jobs.run import Steps
 from nearkin.jobs.update import rows_of, trained
 from nearkin.metrics.neighbours import ExactNeighbours
@@ -45,8 +45,9 @@ def watch(index: Folder, vectors: File, *, k: int = 10, seed: int = 0) -> Record
     k: Neighbours of each query.
     seed: Seed of everything random: the same seed gives the same result.
     """
-    steps, loaded, file = Steps(), nk.Index.load(index), open_file(vectors)
+    steps, loaded, given = Steps(), nk.Index.load(index), open_given(vectors)
     check_integer(k, "k", low=1)
+    file, held = given.file, 0 if given.ids is None else int((places_of(given.ids, loaded.row_ids) >= 0).sum())
     file.check_finite(metric=loaded.metric)
     if len(file) < FEWEST:
         raise ValueError(f"{file.name} has {counted(len(file), 'vector')}; give at least {FEWEST} to evaluate codes by")
@@ -64,12 +65,14 @@ def watch(index: Folder, vectors: File, *, k: int = 10, seed: int = 0) -> Record
             values.append(truth.recall(found))
     made: Record = {"gain": paired_difference(values[1], values[0])._asdict()}
     for name, recall in zip(("now", "again"), values, strict=True):
-        low, high = mean_interval(recall)
-        made[name] = {"mean": float(recall.mean()), "low": low, "high": high}
+        made[name] = {"mean": float(recall.mean())} | dict(zip(("low", "high"), mean_interval(recall), strict=True))
     drift = made["gain"]["low"] > _LUCK
     mended = command("update", index, vectors, retrain=True)
-    advice = f"the new vectors drift: training again raises their recall; {mended}"
+    notes = [f"the new vectors drift: training again raises their recall; {mended}"] if drift else []
+    notes += (
+        [f"the index holds {counted(held, 'id')} of {file.name}; give vectors that it does not hold"] if held else []
+    )
     return {
         "index": str(index), "data": file.name, "drift": drift, "k": truth.ids.shape[1], "rows": len(base),
-        "queries": q, **made, "passed": not drift, "notes": [advice] if drift else [],
+        "queries": q, **made, "passed": not drift, "notes": notes, "understood": given.about,
     }  # fmt: skip
