@@ -175,7 +175,7 @@ def _parameter(one: inspect.Parameter, text: str) -> inspect.Parameter:
     return one.replace(kind=one.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-def _with_options(text: str, options: dict[str, str]) -> str:
+def _with_options(text: str, options: Mapping[str, str]) -> str:
     """A text in which the names of arguments, in backquotes, are options."""
     return re.sub(r"`(\w+)`", lambda found: options.get(found[1], f"`{found[1]}`"), text)
 

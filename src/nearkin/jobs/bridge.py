@@ -1,7 +1,7 @@
 """`nearkin bridge`: an old index searched with a new encoder."""
 
 import nearkin as nk
-from nearkin._fields import command, counted
+from nearkin._fields import command
 from nearkin._storage import check_target
 from nearkin._types import Record
 from nearkin.jobs.arguments import File, Folder, Place
@@ -49,8 +49,7 @@ def bridge(
         return transform_file(file, nk.Bridge, with_, out)
     other = open_file(str(old))
     if len(file) != len(other):
-        texts = counted(len(file), "vector")
-        raise ValueError(f"{file.name} has {texts} and {other.name} {len(other):,}; row i of both must embed one text")
+        raise ValueError(f"{file.name} has {len(file):,} vectors and {other.name} {len(other):,}; give the same texts")
     check_target(out, overwrite, [file.name, other.name])
     with steps.step("read"):
         pairs = file.read(), other.read()

@@ -1,6 +1,7 @@
 """Files that commands write: vectors, and the tables of answers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -28,15 +29,17 @@ Answers: TypeAlias = tuple[Any, np.ndarray, np.ndarray, *tuple[np.ndarray, ...]]
 """Names of the queries (b,), scores (b, k), ids (b, k), and where they are explained the text "because_of" (b, k)."""
 
 
-def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
+def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, int], ids: np.ndarray | None) -> None:
     """Write vectors of `shape` (n, d) that come in chunks, whole or not at all: .npy of float32, or .parquet with a
-    column "vector" of lists."""
+    column "vector" of lists and, if there are `ids` (n,), a column "id"."""
     with replacing(out) as fresh:
         if Path(out).suffix.lower() == ".npy":
             write_rows(fresh, chunks, shape, np.dtype(np.float32))
             return
-        rows = (pa.array(np.ascontiguousarray(chunk, np.float32).ravel()) for chunk in chunks)
-        write_table(fresh, ({"vector": pa.FixedSizeListArray.from_arrays(row, shape[1])} for row in rows), ".parquet")
+        lists = (pa.FixedSizeListArray.from_arrays(chunk.astype(np.float32).ravel(), shape[1]) for chunk in chunks)
+        names = iter(() if ids is None else ids.tolist())
+        tables = ({"id": list(islice(names, len(part))), "vector": part} for part in lists)
+        write_table(fresh, tables if ids is not None else ({"vector": part} for part in lists), ".parquet")
 
 
 def check_ending(path: StrPath, endings: Sequence[str] = ANSWER_ENDINGS) -> Path:

@@ -148,9 +148,9 @@ def transform_file(file: VectorFile, kind: type[nk.Rotation | nk.Bridge], folder
 def _write(
     file: VectorFile, transform: Callable[..., np.ndarray], out: StrPath, d: int, step: str, steps: Steps
 ) -> Record:
-    """Write the transformed rows (n, d) of a file to `out`; returns what all records have."""
+    """Write the transformed rows (n, d) of a file to `out`, with its ids; returns what all records have."""
     with steps.step(step) as callback:
-        write_vectors(out, map(transform, file.chunks(callback=callback)), (len(file), d))
+        write_vectors(out, map(transform, file.chunks(callback=callback)), (len(file), d), file.ids())
     return {"data": file.name, "out": str(out), "vectors": len(file), "dimensions": d, "seconds": steps.seconds}
 
 
