@@ -12,6 +12,7 @@ import nearkin as nk
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.jobs.evaluate import evaluate_folder, exact_neighbors, rows_as_queries
+from nearkin.jobs.outputs import write_vectors
 from tests.cli.conftest import load, refused, run, run_json
 from tests.covering import each
 
@@ -95,7 +96,8 @@ def test_all_recalls_are_of_the_one_search_that_is_printed(
     assert record["1-recall@1"] == pytest.approx(first, abs=0.15)
     alone, rescored = record["searches"]
     assert (alone["search"], alone["bytes_kept"], rescored["bytes_kept"]) == ("without rescoring", 0, 600 * 8 * 4)
-    more = run_json("evaluate", folder, f"{data}:query", "--base", f"{data}:base", "--oversample", 2, "-k", 100)
+    write_vectors(turned := files / "turned.parquet", [load(files)["base"][::-1]], (600, 8), np.arange(600)[::-1])
+    more = run_json("evaluate", folder, f"{data}:query", "--base", turned, "--oversample", 2, "-k", 100)
     assert "10-recall@10" not in more, "the first ten of a hundred are better than a search for ten"
     assert run("report", folder).exit_code == 0
     page = (folder / "report.html").read_text()

@@ -80,13 +80,11 @@ embed pairs.csv --loss ste | do not tell how to read a row
 embed three.csv | type --left ... and --right ..., of what ever, who, how
 train pairs.csv --bytes 3 --dim 8 | --bytes is 3, of two parts each, as 256 centroids
 train pairs.csv --bytes 3 --dim 8 | 6 parts do not divide --dim 8; give one of 1, 2, 4
-train pairs.csv --bytes 1 --dim 7 | 2 parts do not divide --dim 7; give an even dim
 train pairs.csv --bytes 8 --codes 16 | levels or codes make semantic ids
 rotate X.npy | say what to rotate the vectors for
 rotate X.npy --for oracle | --for is 'oracle'
 rotate X.npy --for faiss:Nonsense | is no index that FAISS makes
 rotate X.npy --with any --queries Q.npy | leave them out
-rotate X.npy --with any --center | queries and center train a rotation
 rotate X.npy --for faiss:SQ4 --queries X.npy:a | X.npy:a
 bridge X.npy | type --old FILE to train a map on pairs
 ids X.npy --levels 1 --codes 32 | need 32 to 32^1 = 32: type other levels or codes

@@ -137,8 +137,8 @@ def transform_file(file: VectorFile, kind: type[nk.Rotation | nk.Bridge], folder
     steps, saved = Steps(), kind.load(folder)
     check_pair(Path(folder))
     if file.shape[1] != saved.n_features_in_:
-        trained = counted(saved.n_features_in_, "column")
-        raise ValueError(f"{file.name} has {file.shape[1]} columns; {folder} was trained on vectors of {trained}")
+        given, needed = (counted(width, "column") for width in (file.shape[1], saved.n_features_in_))
+        raise ValueError(f"{file.name} has {given}; {folder} was trained on vectors of {needed}")
     file.check_finite()
     width = saved.transform(np.zeros((1, file.shape[1]), np.float32)).shape[1]
     step, name = ("rotate", "rotation") if kind is nk.Rotation else ("map", "bridge")
