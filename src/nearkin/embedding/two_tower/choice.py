@@ -274,15 +274,15 @@ class _LossChoice:
         return self._decide(finalists)
 
     def _lately(self, cooled: _Fit) -> _Fit:
-        """This softmax after more sweeps, with or without the record's weights, and with the recency that the latest
-        pairs choose; from then on, unless it is 0, they alone decide: a recency cannot gain on random ones."""
+        """This softmax after more sweeps, without the record's weights if that leads, and with the recency that the
+        latest pairs choose; from then on, unless it is 0, they alone decide: a recency cannot gain on random ones."""
         loss, trial = cast(CosineSoftmax, cooled.loss), Trial[str](None, len(self.recencies), "of the latest pairs")
-        longer = [
+        fits, *unweighted = (
             self._on_cosines(replace(loss, weighting=weighting), cooled.tables, DEFAULTS.last_sweeps, self.recencies)
             for weighting in self.weightings
-        ]
-        best = self._best([fits[0] for fits in longer])
-        fits = next(fits for fits in longer if fits[0] is best)
+        )
+        if unweighted and self.trial.leads(unweighted[0][0].name, fits[0].name):
+            fits = unweighted[0]
         for recency, fit in zip(self.recencies, fits, strict=True):
             trial.add(fit.name, self.trial.values[fit.name][self.late], recency)
         chosen = fits[0] if len(fits) == 1 else next(fit for fit in fits if fit.name == trial.winner())
