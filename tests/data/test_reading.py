@@ -106,7 +106,6 @@ def test_roles_are_names_and_never_places_or_cells(tmp_path: Path, subtests: pyt
         "1::7::5::978300760\n1::8::5::978300761\n": "delimiter='::'; .*header=False .*left='0', right='1'",
         "user;item,name\na;b,c\n": "semicolon and comma; type which one",
         "user\titem\n1\ta\tb\n": r"as of R: pandas\.read_csv\(path, sep='\\t'\)",
-        "user,item\n": "a header and no rows",
         "\nuser,item\na,b\n": "begins with an empty line",
         "user,item\na,b\nuser,item\nc,d\n": "repeats the names of the columns in 1 cell: 'user' in line 3",
         "sep=;\nuser;item;time\na;b;1\n": r"line 2: Expected 2 columns.*if line 1 is none .*skiprows=1",
@@ -114,9 +113,11 @@ def test_roles_are_names_and_never_places_or_cells(tmp_path: Path, subtests: pyt
     for text, why in refused.items():
         with subtests.test(text), pytest.raises(ValueError, match=why):
             nk.read_interactions(write(tmp_path, text))
-    path = write(tmp_path, "a=b,c:d\nu1,7\n")
+    path = write(tmp_path, "a=b,c:d,e\nu1,7,1%\n")
     assert pairs_of(path, left="a=b", right="c:d") == pairs_of(f"{path}:user=a=b,item=c:d") == [("u1", 7, 1.0)]
-    for behind, why in ("user=c:d,item=c:d", "twice"), ("user=a=b,user=c:d", "twice"), ("usr=c:d", "'usr' is no usual"):
+    renamed = {"user=a=b,item=c:d,weight=e": r"rename\(columns=.*'e': 'weight'}\): type frame\['weight'\]"}
+    renamed |= {"user=c:d,item=c:d": "twice", "user=a=b,user=c:d": "twice", "usr=c:d": "'usr' is no usual"}
+    for behind, why in renamed.items():
         with subtests.test(behind), pytest.raises(ValueError, match=why):
             nk.read_interactions(f"{path}:{behind}")
     pairs = nk.read_interactions(write(tmp_path, "user,item,latitude,longitude\na,b,40.7,-73.9\na,c,40.8,-73.8\n"))
@@ -182,7 +183,6 @@ def test_cells_at_fault_are_named_by_their_line(tmp_path: Path, subtests: pytest
         "user,item\na,1.2E+12\nb,1.3E+12\n": "'1.2E.12' in line 2, .*Int64",
         "user,item,rating\na,b,1\na,c,-2\n": "negative weights in 1 cell: '-2' in line 3; .*min_weight=0",
         "user,item,rating\na,b,1\na,c,inf\n": "infinite in 1 cell: 'inf' in line 3",
-        "user,item,time\na,b,2026-11-27\na,c,28.11.2026\n": "no ISO date .*'28.11.2026' in line 3; .*to_datetime",
         "user,item,time\na,b,11/28/2026\na,c,2026-11-27\n": "'11/28/2026' in line 2; .*dayfirst=False",
         "user,item,time\na,b,20240131\na,c,20240201\n": r"days .*: '20240131' in line 2.*; type .*%Y%m%d",
         "user,item,time\na,b,1600000000\na,c,1600000000000\n": "two units.*: '1600000000' in line 2",

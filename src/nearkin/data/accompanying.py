@@ -118,7 +118,7 @@ def read_column(
         is_lines = where.suffix == ".txt" and where.key is None and text_of(text).delimiter is None
         words: TextWords = {**text, "header": False, "delimiter": "\x1f"} if is_lines else text
         table = read_table(path, **words)
-        columns = list(table.columns.values())[: where.columns and len(where.columns)]  # others follow those typed
+        columns = list(table.columns.values())[: len(where.columns or table.columns)]  # others follow those typed
         if several and len(columns) > 1 and where.key is not None:
             return _mask(np.stack([column.numbers() for column in columns], axis=1), str(where))
         if len(columns) > 1:

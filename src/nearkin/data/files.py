@@ -183,7 +183,7 @@ def brief(roles: str = "") -> Iterator[None]:
         yield
     except (ValueError, TypeError) as error:
         way = rf"\g<0> (columns are then called 0, 1, ...: {roles})"
-        text = shortened(re.sub(r"header=False(?! \()", way, str(error)) if roles else str(error))
+        text = shortened(re.sub(r"header=False(?! \(| out)", way, str(error)) if roles else str(error))
         if type(error) not in (ValueError, TypeError) or text == str(error):
             raise
         raise type(error)(text) from None
@@ -194,7 +194,7 @@ _TITLES = {**_MARKS, " ": "space"}
 _WORDS = {word: mark for mark, word in _TITLES.items()} | {"\\t": "\t"}
 _STAND_IN = "\x1f"  # for a delimiter of several bytes, and for none
 NO_NAME = "(no name "  # begins what a column is called whose header is empty
-_USUAL = "pandas.read_csv(path, sep=',', encoding='utf-8', dtype=str)"
+USUAL = "with frame = pandas.read_csv(path, sep=',', encoding='utf-8', dtype=str): "
 _LONGEST = 2**26  # bytes of a line
 MAX_WIDTH = 1_000_000  # columns; a wider table is one that was written on its side, or is damaged
 _SIZES = re.compile(r"(\d+) \d+\s*")  # in the first line of word2vec's text format
@@ -324,8 +324,8 @@ def read_text(where: Locator, options: TextOptions) -> Text:
     if rows:
         raise ValueError(f"{where}: a quote is not closed, before {rows[0][:60]!r}; close it, or {reading}, quoting=3)")
     reading += ")" if header else ", header=None).rename(columns=str)"
-    before = f"with frame = {reading}: " * (reading != _USUAL)
-    return Text(cells, header, typed and _TITLES.get(typed, typed), line, before)
+    before = f"with frame = {reading}: "
+    return Text(cells, header, typed and _TITLES.get(typed, typed), line, before * (before != USUAL))
 
 
 def _cells(data: bytes, mark: str, header: bool, marks: int) -> pa.Table:

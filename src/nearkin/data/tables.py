@@ -139,8 +139,7 @@ class Column:
 
     def text(self) -> list[str]:
         """The cells (n,) as text, "" where one is missing."""
-        cells = self.strings().to_pylist()
-        return ["" if gone else cell for cell, gone in zip(cells, self.missing.tolist(), strict=True)]
+        return ["" if gone else cell for cell, gone in zip(self.strings().to_pylist(), self.missing, strict=True)]
 
     def coded(self, what: str = "values") -> Coded:
         """Integers if every cell is a canonical one, else text exactly as written, by the distinct values.
@@ -285,7 +284,7 @@ class Column:
         rows = np.flatnonzero(wrong)
         if rows[-1] <= 1 and self.line != 1 and len(self) > 2 and self.kind == "text":
             skipped = [*range(1, int(rows[-1]) + 2)]
-            again = self.before.partition(" = ")[2].rpartition(")")[0] or "pandas.read_csv(path"
+            again = self.before.partition(" = ")[2].partition(")")[0] or "pandas.read_csv(path"
             way = f"if they are further lines of the header: {again}, skiprows={skipped}); else {way}"
         elif rows[-1] == 0 and self.line == 1 and len(self) > 1:
             way = f"if line 1 names the columns, leave header=False out; else {way}"
@@ -492,8 +491,7 @@ def read_located(where: files.Locator, words: files.TextWords) -> Table:
     """The table of one file, with the columns that its name names."""
     with reading(where.path):
         table = _read(where, words)
-    lengths = {len(column) for column in table.columns.values()}
-    if not table.matrices and len(lengths) > 1:
+    if len(lengths := {len(column) for column in table.columns.values()}) > 1 and not table.matrices:
         raise ValueError(f"{where.path} has columns of {sorted(lengths)} rows; all need the same number")
     if where.columns is None:
         return table
@@ -506,6 +504,9 @@ def read_located(where: files.Locator, words: files.TextWords) -> Table:
     odd = [role for role in roles if role not in where.columns and plain(role).rstrip(digits) not in usual]
     if odd and not table.matrices:  # whose names are those of an archive of comparisons
         raise ValueError(f"{where}: {odd[0]!r} is no usual name of a column, such as user, item, weight or response")
+    names = {name: role for role, name in roles.items() if name != role}
+    for at, column in table.columns.items() if names and where.suffix in files.TEXT else ():  # for pandas' frame
+        table.columns[at] = replace(column, before=f"{(column.before or files.USUAL)[:-2]}.rename(columns={names}): ")
     matrices = {name: table.matrices[name] for name in where.columns if name in table.matrices}
     kept = {role: replace(table.column(roles[role], "the column"), name=role) for role in roles if role not in matrices}
     taken = {*roles.values(), *kept}
