@@ -196,11 +196,11 @@ class CommandGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | None:
-        if cmd_name not in COMMANDS:
-            return None
-        return TyperCommand(cmd_name, help=summary(cmd_name), rich_help_panel=COMMANDS[cmd_name])
+        panel = COMMANDS.get(cmd_name)
+        return TyperCommand(cmd_name, help=summary(cmd_name), rich_help_panel=panel) if panel else None
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> tuple[str | None, JobCommand, list[str]]:
+        self.commands = dict.fromkeys(COMMANDS, self)  # the names that typer suggests for a typo
         name, _, rest = super().resolve_command(ctx, args)
         self.running = command_of(str(name))
         return name, self.running, rest
