@@ -34,7 +34,7 @@ def bridge(
     Parameters
     ----------
     vectors: The new encoder's vectors, as `nearkin compress` reads them.
-    out: Folder to write: the map; with `with_`, a file, .npy or .parquet.
+    out: Folder to write: the map; with `with_`, a file, .npy, or .parquet with the ids.
     old: The old encoder's vectors of the same texts, in the same order.
     with_: A folder saved before: its map maps VECTORS of the new encoder.
     metric: The metric of the index: cosine, ip or l2.

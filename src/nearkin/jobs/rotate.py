@@ -93,7 +93,7 @@ def rotate(
     Parameters
     ----------
     vectors: The vectors, as `nearkin compress` reads them.
-    out: File to write: the rotated vectors, .npy or .parquet.
+    out: File to write: the rotated vectors, .npy, or .parquet with their ids.
     for_: pgvector-bit, qdrant-scalar, qdrant-binary, lance-ivf-pq, elasticsearch-bbq, lucene-int8, zvec-int4, or
         faiss:FACTORY, such as faiss:SQ4.
     with_: A folder saved before: its rotation rotates the queries VECTORS.
