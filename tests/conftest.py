@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def changed(root: "Path") -> set[str]:
     """Files of tests of what the last commit or the working tree changed."""
     command = "git diff --name-only HEAD~1; git ls-files --others --exclude-standard"
-    names = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True).stdout.splitlines()
+    names = subprocess.run(command, shell=True, cwd=root, capture_output=True, encoding="latin-1").stdout.splitlines()
     return {re.sub(r"^src/nearkin/(.*/)?_?(\w+\.py)$", r"tests/\1test_\2", name) for name in names}
 
 

@@ -67,7 +67,7 @@ def check_target(
     if whole := whole_of(target):
         raise ValueError(f"{path} is a part of {whole}, which lists its files: load {whole}, change it and save it")
     for name in [os.fspath(one) for one in inputs]:
-        places = (name, name.rpartition(":")[0] or name, *glob.glob(name, recursive=True))
+        places = (*(cut(":")[0] or name for cut in (name.partition, name.rpartition)), *glob.glob(name, recursive=True))
         if any(Path(os.path.realpath(place)).is_relative_to(target) for place in places):
             raise ValueError(f"{name} is an input and would be replaced with {path}; give another name to write to")
     if folder and (others := strangers(path)):

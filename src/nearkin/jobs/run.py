@@ -59,10 +59,11 @@ def watched(watch: Watch) -> Iterator[None]:
         _WATCH.reset(token)
 
 
-def check_input(given: str) -> None:
+def check_input(name: str) -> None:
     """FileNotFoundError if nothing has the name (FILE, FILE:KEY or a pattern), before a model is loaded."""
-    if not any(name and (os.path.exists(name) or glob.has_magic(name)) for name in (given, given.rpartition(":")[0])):
-        regular_file(given)
+    # a key may hold more colons, and so may a folder
+    if not (glob.has_magic(name) or any(map(os.path.exists, (name, name.partition(":")[0], name.rpartition(":")[0])))):
+        regular_file(name)
 
 
 def threads_used() -> int:
