@@ -139,7 +139,7 @@ def split_comparisons(
     train, test = held_out_parts(comparisons, np.isin(number, number[marked]), by == "questions")
     if not len(train) or not len(test):
         what = f"test_size is {test_size}: a split of {counted(len(comparisons), 'comparison')} by {by} leaves"
-        way = "choose another test_size, or collect more" + " ratings by one rater: two make a comparison" * bool(rated)
+        way = "collect more" + " ratings by one rater: two make a comparison" * bool(rated)
         raise ValueError(f"{what} {len(train)} to train on and {len(test)} to test; {way}")
     return comparisons.take(train), comparisons.take(test)
 
