@@ -1,9 +1,9 @@
 """Choices by held-out pairs: the strength of regularization, and, by short fits, the loss of `loss="auto"`.
 
 Every short fit starts from the tables of the one before: all pairs along its strengths of regularization and then with
-powers, the softmax on cosines along falling temperatures, of which the best is trained longer. Unless all pairs lead,
-the softmax is also tried with imputed items. The largest mean over users wins: vectors of any of these losses cost the
-same to store and to search. A chosen softmax is trained on from the tables of its short fit."""
+powers, the softmax on cosines along falling temperatures, of which the best is trained longer, and with imputed items.
+The largest mean over users wins: vectors of any of these losses cost the same to store and to search. A chosen softmax
+is trained on from the tables of its short fit."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -268,10 +268,7 @@ class _LossChoice:
             )[0],
         )  # fmt: skip
         softmax = self._lately(cooled)
-        finalists = [pairs, softmax]
-        if not self.trial.leads(pairs.name, softmax.name):
-            finalists.append(self._imputed(softmax))
-        return self._decide(finalists)
+        return self._decide([pairs, softmax, self._imputed(softmax)])
 
     def _lately(self, cooled: _Fit) -> _Fit:
         """This softmax after more sweeps, without the record's weights if that leads, and with the recency that the
