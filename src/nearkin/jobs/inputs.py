@@ -315,7 +315,8 @@ def read_as(path: StrPath, start: StrPath | None, columns: Record) -> tuple[Inte
     was: Record = {} if start is None else read_record(start, RUN) or {}
     when = columns.get("timestamp") or was.get("timestamp")
     least = was.get("min_weight") if columns.get("min_weight") is None else columns["min_weight"]
-    text = {name: columns.pop(name, None) for name in ("header", "delimiter", "encoding")}
+    text = {name: columns[name] for name in ("header", "delimiter", "encoding") if name in columns}
+    columns = {name: value for name, value in columns.items() if name not in text}
     table, words = read_table(path, **text), was.get("words")
     # a table of later pairs may have no weights
     if columns.get("min_weight") is not None or table.role("weight", columns.get("weight")) is not None:
