@@ -12,6 +12,7 @@ from datetime import datetime
 from io import TextIOWrapper
 from typing import Any
 
+import typer
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
@@ -127,8 +128,8 @@ class Screen:
             return
         if self.as_json:
             whole = _keyed({**record, "threads": record.get("threads") or threads_used()})
-            text = json.dumps(whole, default=lambda one: getattr(one, "tolist", one.__str__)(), allow_nan=False)
-            print(text, flush=True)  # noqa: T201  (the first record of a server must not wait for its end)
+            # echo flushes: the first record of a server must not wait for its end
+            typer.echo(json.dumps(whole, default=lambda one: getattr(one, "tolist", one.__str__)(), allow_nan=False))
             return
         hidden = {"notes": [], "passed": None} if record.get("passed") is False else {}
         facts, tables, lines = laid_out({**record, **hidden})

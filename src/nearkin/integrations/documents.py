@@ -98,7 +98,7 @@ class Documents:
             raise ValueError(f"ids hold {Counter(ids).most_common(1)[0][0]!r} twice; give each document its own")
         rows = {name: vector for name, vector in zip(ids, vectors, strict=True) if vector is not None}
         X = np.array(list(rows.values()), np.float32)
-        self._check_directions(X, [f"document {place} ({name!r})" for place, name in enumerate(rows)])
+        self._check_directions(X, lambda place: f"document {place} ({list(rows)[place]!r})")
         with self.lock:
             if self.index is not None:
                 self.index.upsert(X, list(rows)).remove(list(set(ids) - set(rows)), unknown="drop")
@@ -110,10 +110,10 @@ class Documents:
                 X, names = index.vectors(index.row_ids), index.row_ids
                 self.index = Index.build(X, quantizer, names, self.metric, keep_vectors=self.keep_vectors)
 
-    def _check_directions(self, X: np.ndarray, names: list[str]) -> None:
-        """ValueError for a row of zeros in X (n, d), where rows are compared by cosine."""
-        if self.metric == "cosine" and names and not (rows := X.any(axis=1)).all():
-            raise ValueError(f"the embedding of {names[rows.argmin()]} is all zeros and has no cosine; leave it out")
+    def _check_directions(self, X: np.ndarray, name: Callable[[np.intp], str]) -> None:
+        """ValueError for a row of zeros in X (n, d), by the name of its place, where rows are compared by cosine."""
+        if self.metric == "cosine" and len(X) and not (rows := X.any(axis=1)).all():
+            raise ValueError(f"the embedding of {name(rows.argmin())} is all zeros and has no cosine; leave it out")
 
     def remove(self, ids: Iterable[object]) -> None:
         """Take out the records of ids; unknown ones are passed over. TypeError for a single id."""
@@ -140,7 +140,7 @@ class Documents:
         if self.index is None or not len(self.index) or among == []:
             return [], []
         Q = np.asarray(vector, np.float32)[None]
-        self._check_directions(Q, ["the query"])
+        self._check_directions(Q, lambda _: "the query")
         how = {"among": among, "oversample": None if self.index.kept is None else self.oversample}
         scores, ids = self.index.search(Q, k, **how)
         found = answered(scores)
