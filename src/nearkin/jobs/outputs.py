@@ -38,8 +38,8 @@ def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, 
             return
         lists = (pa.FixedSizeListArray.from_arrays(chunk.astype(np.float32).ravel(), shape[1]) for chunk in chunks)
         names = iter(() if ids is None else ids.tolist())
-        tables = ({"id": list(islice(names, len(part))), "vector": part} for part in lists)
-        write_table(fresh, tables if ids is not None else ({"vector": part} for part in lists), ".parquet")
+        named = (({} if ids is None else {"id": list(islice(names, len(part)))}) | {"vector": part} for part in lists)
+        write_table(fresh, named, ".parquet")
 
 
 def check_ending(path: StrPath, endings: Sequence[str] = ANSWER_ENDINGS) -> Path:

@@ -65,13 +65,12 @@ def watch(index: Folder, vectors: File, *, k: int = 10, seed: int = 0) -> Record
             values.append(truth.recall(found))
     made: Record = {"gain": paired_difference(values[1], values[0])._asdict()}
     for name, recall in zip(("now", "again"), values, strict=True):
-        made[name] = {"mean": float(recall.mean())} | dict(zip(("low", "high"), mean_interval(recall), strict=True))
+        low, high = mean_interval(recall)
+        made[name] = {"mean": float(recall.mean()), "low": low, "high": high}
     drift = made["gain"]["low"] > _LUCK
     mended = command("update", index, vectors, retrain=True)
-    notes = [f"the new vectors drift: training again raises their recall; {mended}"] if drift else []
-    notes += (
-        [f"the index holds {counted(held, 'id')} of {file.name}; give vectors that it does not hold"] if held else []
-    )
+    notes = [f"the new vectors drift: training again raises their recall; {mended}"] * drift
+    notes += [f"the index holds {counted(held, 'id')} of {file.name}; give vectors that it does not hold"] * (held > 0)
     return {
         "index": str(index), "data": file.name, "drift": drift, "k": truth.ids.shape[1], "rows": len(base),
         "queries": q, **made, "passed": not drift, "notes": notes, "understood": given.about,
